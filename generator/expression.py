@@ -1,0 +1,322 @@
+"""Expressions of mappings: a checked subset of Python's grammar, printed as plain Python.
+
+Nothing is evaluated here. An expression is parsed with ``ast``; each name must be known to the rule's
+scope, each function to ``runtime/lib.py``; what is printed holds checked names and quoted literals only.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from caffeforge.generator.diagnostics import Diagnostics, Position
+from caffeforge.generator.library import BUILTINS, Function
+from caffeforge.generator.python_text import literal
+
+CONSTANTS = {
+    "true": "True",
+    "false": "False",
+    "none": "None",
+    "True": "True",
+    "False": "False",
+    "None": "None",
+}
+BINARY: dict[type[ast.operator], tuple[str, int]] = {
+    ast.Add: ("+", 11),
+    ast.Sub: ("-", 11),
+    ast.Mult: ("*", 12),
+    ast.Div: ("/", 12),
+    ast.FloorDiv: ("//", 12),
+    ast.Mod: ("%", 12),
+    ast.Pow: ("**", 14),
+}
+COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+Element = Callable[[ast.expr, "Scope"], str]
+OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+ATOM, TERNARY, OR, AND, NOT, COMPARISON, UNARY = 20, 1, 2, 3, 4, 5, 13
+
+
+@dataclass(frozen=True)
+class Name:
+    """What a name of a rule stands for.
+
+    Attributes:
+        code: the Python that reads it.
+        presence: the Python that tells whether it is set, for ``has(name)``; empty if it always is.
+        kind: ``value`` (a tensor), ``values`` (a list of tensors) or ``static``.
+        fields: for a static message, its fields by name.
+    """
+
+    code: str
+    kind: str = "static"
+    presence: str = ""
+    fields: tuple[str, ...] | None = None
+
+
+@dataclass
+class Scope:
+    """The names a rule may use; remembers which ones it did use."""
+
+    names: Mapping[str, Name]
+    used: set[str] = field(default_factory=set)
+
+    def extended(self, more: Mapping[str, Name]) -> Scope:
+        """Return a scope with `more` names before these; uses are remembered by both."""
+        return Scope({**self.names, **more}, self.used)
+
+
+@dataclass(frozen=True)
+class Source:
+    """An expression's text and where it stands."""
+
+    text: str
+    position: Position
+    offset: int = 0  # columns between the position and the text's first character
+
+
+class Printer:
+    """Prints checked expressions of one file as Python."""
+
+    def __init__(self, functions: Mapping[str, Function], diagnostics: Diagnostics) -> None:
+        self.functions = functions
+        self.diagnostics = diagnostics
+
+    def parse(self, source: Source) -> ast.expr | None:
+        """Parse one expression; errors go to the diagnostics and give None."""
+        try:
+            return ast.parse(source.text.strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            column = getattr(error, "offset", None) or 1
+            self.error("expression-syntax", source, None, f"not an expression: {source.text!r}", column)
+            return None
+
+    def print(self, source: Source, scope: Scope) -> str:
+        """Return `source` as Python; ``None`` stands for what was refused."""
+        node = self.parse(source)
+        return "None" if node is None else self.expression(node, scope, source)
+
+    def denials(self, source: Source, scope: Scope) -> list[tuple[str, str]]:
+        """Return, for each part of a condition that must hold, its text and the Python that it does not."""
+        node = self.parse(source)
+        parts = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]
+        return [(ast.unparse(part), self._denied(part, scope, source)) for part in parts if part is not None]
+
+    def _denied(self, node: ast.expr, scope: Scope, source: Source) -> str:
+        """Return ``not node``, put as a person would write it."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self._wrap(node.operand, scope, source, NOT)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in OPPOSITE:
+            opposite = ast.Compare(node.left, [OPPOSITE[type(node.ops[0])]()], node.comparators)
+            return self.expression(ast.copy_location(opposite, node), scope, source)
+        text, level = self._node(node, scope, source)
+        for sign, other in ((" is not None", " is None"), (" != ()", " == ()")):
+            if level == COMPARISON and text.endswith(sign) and isinstance(node, ast.Call):
+                return text.removesuffix(sign) + other
+        return f"not {text}" if level >= NOT else f"not ({text})"
+
+    def expression(self, node: ast.expr, scope: Scope, source: Source) -> str:
+        """Return one parsed expression as Python."""
+        return self._node(node, scope, source)[0]
+
+    def error(
+        self, id: str, source: Source, node: ast.AST | None, sentence: str, column: int = 0, hint: str = ""
+    ) -> None:
+        """Report an error at a node of the source."""
+        self.diagnostics.error(id, self.at(source, node, column), sentence, hint)
+
+    def at(self, source: Source, node: ast.AST | None, column: int = 0) -> Position:
+        """Return the position of `node` in the file."""
+        line, start = getattr(node, "lineno", 1), getattr(node, "col_offset", column - 1 if column else 0)
+        base = source.position
+        if line > 1 or source.offset < 0:
+            return Position(base.file, base.line + line - (1 if source.offset >= 0 else 0), start + 1)
+        return Position(base.file, base.line, base.column + source.offset + start)
+
+    def _node(self, node: ast.expr, scope: Scope, source: Source) -> tuple[str, int]:
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if method is None:
+            self.error(
+                "expression-form",
+                source,
+                node,
+                f"{ast.unparse(node)!r} is not allowed in an expression",
+                hint="use literals, names, lists, indexing, arithmetic, comparison, and/or/not, a if c else b, calls",
+            )
+            return "None", ATOM
+        text, level = method(node, scope, source)
+        return text, level
+
+    def _wrap(self, node: ast.expr, scope: Scope, source: Source, level: int) -> str:
+        text, inner = self._node(node, scope, source)
+        return f"({text})" if inner < level else text
+
+    def _constant(self, node: ast.Constant, scope: Scope, source: Source) -> tuple[str, int]:
+        value = node.value
+        if value is None or isinstance(value, (bool, int, str)):
+            return literal(value), ATOM
+        if isinstance(value, float) and math.isfinite(value):
+            return literal(value), ATOM
+        self.error("expression-form", source, node, f"the literal {ast.unparse(node)} is not allowed")
+        return "None", ATOM
+
+    def _name(self, node: ast.Name, scope: Scope, source: Source) -> tuple[str, int]:
+        if node.id in scope.names:
+            scope.used.add(node.id)
+            return scope.names[node.id].code, ATOM
+        if node.id in CONSTANTS:
+            return CONSTANTS[node.id], ATOM
+        if node.id in ("inf", "nan"):
+            return f'float("{node.id}")', ATOM
+        self.diagnostics.unknown("unknown-name", self.at(source, node), "name", node.id, scope.names)
+        return "None", ATOM
+
+    def _list(self, node: ast.List | ast.Tuple, scope: Scope, source: Source) -> tuple[str, int]:
+        items = [self._wrap(item, scope, source, TERNARY) for item in node.elts]
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})", ATOM
+
+    _tuple = _list
+
+    def _attribute(self, node: ast.Attribute, scope: Scope, source: Source) -> tuple[str, int]:
+        base = node.value
+        known = scope.names.get(base.id) if isinstance(base, ast.Name) else None
+        fields = known.fields if known is not None else None
+        if fields is not None and node.attr not in fields:
+            self.diagnostics.unknown("unknown-field", self.at(source, node), "field", node.attr, fields)
+        if not node.attr.isidentifier() or node.attr.startswith("_"):
+            self.error("expression-form", source, node, f"{node.attr!r} is not a field")
+        return f"{self._wrap(base, scope, source, ATOM)}.{node.attr}", ATOM
+
+    def _subscript(self, node: ast.Subscript, scope: Scope, source: Source) -> tuple[str, int]:
+        base = self._wrap(node.value, scope, source, ATOM)
+        index = node.slice
+        if isinstance(index, ast.Slice):
+            if index.step is not None:
+                self.error("expression-form", source, node, "a slice has no step")
+            bounds = [self.expression(b, scope, source) if b else "" for b in (index.lower, index.upper)]
+            plain = all(re.fullmatch(r"-?\w*", bound) for bound in bounds)
+            colon = ":" if plain else f"{' ' * bool(bounds[0])}:{' ' * bool(bounds[1])}"
+            return f"{base}[{bounds[0]}{colon}{bounds[1]}]", ATOM
+        return f"{base}[{self.expression(index, scope, source)}]", ATOM
+
+    def _binop(self, node: ast.BinOp, scope: Scope, source: Source) -> tuple[str, int]:
+        if type(node.op) not in BINARY:
+            self.error(
+                "expression-form", source, node, f"the operator in {ast.unparse(node)!r} is not allowed"
+            )
+            return "None", ATOM
+        sign, level = BINARY[type(node.op)]
+        left = self._wrap(node.left, scope, source, level + (sign == "**"))
+        right = self._wrap(node.right, scope, source, level + (sign != "**"))
+        return f"{left} {sign} {right}" if sign != "**" else f"{left}**{right}", level
+
+    def _unaryop(self, node: ast.UnaryOp, scope: Scope, source: Source) -> tuple[str, int]:
+        if isinstance(node.op, ast.Not):
+            return self._denied(node.operand, scope, source), NOT
+        if isinstance(node.op, ast.USub):
+            return f"-{self._wrap(node.operand, scope, source, UNARY)}", UNARY
+        self.error("expression-form", source, node, f"the operator in {ast.unparse(node)!r} is not allowed")
+        return "None", ATOM
+
+    def _boolop(self, node: ast.BoolOp, scope: Scope, source: Source) -> tuple[str, int]:
+        level, word = (AND, " and ") if isinstance(node.op, ast.And) else (OR, " or ")
+        return word.join(self._wrap(v, scope, source, level + 1) for v in node.values), level
+
+    def _compare(self, node: ast.Compare, scope: Scope, source: Source) -> tuple[str, int]:
+        text = self._wrap(node.left, scope, source, COMPARISON + 1)
+        for operator, right in zip(node.ops, node.comparators):
+            if type(operator) not in COMPARE:
+                self.error("expression-form", source, node, "'is' is not allowed; use == or has()")
+                return "None", ATOM
+            text += f" {COMPARE[type(operator)]} {self._wrap(right, scope, source, COMPARISON + 1)}"
+        return text, COMPARISON
+
+    def _ifexp(self, node: ast.IfExp, scope: Scope, source: Source) -> tuple[str, int]:
+        parts = [self._wrap(part, scope, source, OR) for part in (node.body, node.test)]
+        return f"{parts[0]} if {parts[1]} else {self._wrap(node.orelse, scope, source, TERNARY)}", TERNARY
+
+    def _listcomp(self, node: ast.ListComp, scope: Scope, source: Source) -> tuple[str, int]:
+        return (
+            f"tuple({self.comprehension(node, scope, source, lambda e, s: self._wrap(e, s, source, TERNARY))})",
+            ATOM,
+        )
+
+    def comprehension(self, node: ast.ListComp, scope: Scope, source: Source, element: Element) -> str:
+        """Print ``x for names in list``; `element` prints its head in the inner scope."""
+        loop = node.generators[0]
+        targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
+        names = [t.id for t in targets if isinstance(t, ast.Name)]
+        if len(node.generators) > 1 or loop.ifs or len(names) != len(targets):
+            self.error(
+                "expression-form", source, node, "a comprehension has one 'for' over names and no 'if'"
+            )
+            return "()"
+        listed = self.expression(loop.iter, scope, source)
+        inner = scope.extended({name: Name(name) for name in names})
+        return f"{element(node.elt, inner)} for {', '.join(names)} in {listed}"
+
+    def _call(self, node: ast.Call, scope: Scope, source: Source) -> tuple[str, int]:
+        if not isinstance(node.func, ast.Name) or node.keywords:
+            self.error(
+                "expression-form",
+                source,
+                node,
+                f"{ast.unparse(node)!r}: a call is a function's name and values",
+            )
+            return "None", ATOM
+        name = node.func.id
+        if name == "has":
+            return self._has(node, scope, source)
+        function = self.functions.get(name) or BUILTINS.get(name)
+        if function is None:
+            known = [*self.functions, *BUILTINS, "has"]
+            self.diagnostics.unknown("unknown-function", self.at(source, node), "function", name, known)
+            return "None", ATOM
+        if not function.least <= len(node.args) <= function.most:
+            self.error(
+                "call-arity",
+                source,
+                node,
+                f"{name}() takes {function.arity()} values, {len(node.args)} given",
+            )
+        args = ", ".join(self._wrap(arg, scope, source, TERNARY) for arg in node.args)
+        return f"{'' if name in BUILTINS and name not in self.functions else 'lib.'}{name}({args})", ATOM
+
+    def _has(self, node: ast.Call, scope: Scope, source: Source) -> tuple[str, int]:
+        arg = node.args[0] if len(node.args) == 1 else None
+        if not isinstance(arg, ast.Name):
+            self.error("call-arity", source, node, "has() takes one name")
+            return "False", ATOM
+        if arg.id not in scope.names:
+            self._name(arg, scope, source)
+            return "False", ATOM
+        scope.used.add(arg.id)
+        presence = scope.names[arg.id].presence
+        return (presence, COMPARISON) if presence else ("True", ATOM)
+
+
+def names_in(texts: Iterable[str]) -> set[str]:
+    """Return every name in those of `texts` that are expressions."""
+    found: set[str] = set()
+    for text in texts:
+        try:
+            found.update(n.id for n in ast.walk(ast.parse(text.strip())) if isinstance(n, ast.Name))
+        except (SyntaxError, ValueError):
+            continue
+    return found

@@ -1,0 +1,92 @@
+"""Writes ``generated/hub``: one frozen class per operator of the hub."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from caffeforge.generator.hub_schema import Attribute, Formal, HubOp, HubSchema
+from caffeforge.generator.python_text import Code, call, dict_of, doc, list_of, literal, tuple_of
+from caffeforge.generator.templates import render
+
+HELD = {
+    "int": "int",
+    "ints": "tuple[int, ...]",
+    "float": "float",
+    "floats": "tuple[float, ...]",
+    "bool": "bool",
+    "string": "str",
+    "strings": "tuple[str, ...]",
+    "tensor": "object",
+    "graph": "object",
+    "type": "object",
+}
+
+
+def files(schema: HubSchema, header: Code) -> dict[str, str]:
+    """Return the package's files as {path within the package: text}."""
+    ops = [_context(op) for op in schema.ops.values()]
+    names = [op.name for op in schema.ops.values()]
+    table = dict_of("OPS: _Final[_Mapping[str, type[_Op]]] = ", [f"{literal(n)}: {n}" for n in names], 0)
+    exported = list_of("__all__ = ", [literal(n) for n in ["OPS", *names]], 0)
+    context = {"header": header, "opset": schema.opset, "ops": ops, "table": table, "all": exported}
+    return {
+        "__init__.py": render("hub_init.py.j2", context),
+        "ops.py": render("hub_ops.py.j2", context),
+        "py.typed": "",
+    }
+
+
+def _context(op: HubOp) -> dict[str, Any]:
+    fields = [_field(a) for a in sorted(op.attributes, key=lambda a: (not a.required,))]
+    return {
+        "name": Code(op.name),
+        "quoted": literal(op.name),
+        "doc": doc(f"ONNX ``{op.name}``, as of opset {op.since}: {_usage(op)}."),
+        "slots": tuple_of("__slots__ = ", [literal(str(a.python)) for a in op.attributes], 4),
+        "inputs": op.inputs and tuple_of("inputs = ", _formals(op.inputs), 4),
+        "outputs": op.outputs and tuple_of("outputs = ", _formals(op.outputs), 4),
+        "attributes": op.attributes and tuple_of("attributes = ", [_attribute(a) for a in op.attributes], 4),
+        "fields": fields,
+        "signature": call("def __init__", ["self", "*", *(f["parameter"] for f in fields)], 4, " -> None:"),
+    }
+
+
+def _usage(op: HubOp) -> str:
+    def side(formals: tuple[Formal, ...]) -> str:
+        marks = {"variadic": "*{}", "optional": "[{}]", "single": "{}"}
+        return ", ".join(marks[f.option].format(f.name) for f in formals)
+
+    return f"({side(op.inputs)}) -> ({side(op.outputs)})"
+
+
+def _formals(formals: tuple[Formal, ...]) -> list[str]:
+    texts = []
+    for formal in formals:
+        args = [literal(formal.name)]
+        if formal.option != "single" or formal.static:
+            args.append(literal(formal.option))
+        if formal.static:
+            args.append(Code("True"))
+        texts.append(f"_F({', '.join(args)})")
+    return texts
+
+
+def _attribute(attribute: Attribute) -> str:
+    tail = f", True, {literal(attribute.dtype)}" if attribute.static else ""
+    return f"_A({literal(attribute.name)}, {literal(attribute.kind)}{tail})"
+
+
+def _field(attribute: Attribute) -> dict[str, Any]:
+    held = HELD[attribute.kind]
+    name = attribute.python
+    optional = not attribute.required and attribute.default is None
+    given = f"{held} | None = None" if optional else held
+    if attribute.default is not None:
+        given = f"{held} = {literal(attribute.default)}"
+    return {
+        "name": name,
+        "quoted": literal(str(name)),
+        "held": Code(f"{held} | None" if optional and not attribute.computed else held),
+        "parameter": Code(f"{name}: {given}"),
+        "computed": Code(attribute.computed),
+    }

@@ -1,0 +1,55 @@
+"""The functions that expressions may call, read from the text of ``runtime/lib.py``."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+LIB = Path(__file__).resolve().parent.parent / "runtime" / "lib.py"
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function: how many values it takes."""
+
+    name: str
+    least: int
+    most: int
+
+    def arity(self) -> str:
+        """Return the number of values in words."""
+        if self.least == self.most:
+            return str(self.least)
+        return f"{self.least} to {self.most}" if self.most < MANY else f"at least {self.least}"
+
+
+MANY = 99
+BUILTINS = {
+    name: Function(name, least, most)
+    for name, least, most in (
+        ("len", 1, 1),
+        ("int", 1, 1),
+        ("float", 1, 1),
+        ("abs", 1, 1),
+        ("min", 1, MANY),
+        ("max", 1, MANY),
+        ("sum", 1, 1),
+        ("all", 1, 1),
+        ("any", 1, 1),
+        ("range", 1, 3),
+        ("zip", 1, MANY),
+        ("round", 1, 1),
+    )
+}
+
+
+def functions(path: Path = LIB) -> dict[str, Function]:
+    """Return the public functions of `path` by name, without importing it."""
+    found: dict[str, Function] = {}
+    for node in ast.parse(path.read_bytes()).body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            count = len(node.args.args)
+            most = MANY if node.args.vararg else count
+            found[node.name] = Function(node.name, count - len(node.args.defaults), most)
+    return found

@@ -1,0 +1,198 @@
+"""The classes of ``layers.py``: one per enum, message and layer type of the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from caffeforge.generator.diagnostics import Diagnostics
+from caffeforge.generator.proto import ProtoField, ProtoMessage, ProtoSchema
+from caffeforge.generator.python_text import Code, call, dict_of, doc, list_of, literal, tuple_of
+from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.yaml_source import Scalar
+
+PYTHON_TYPES = {"float": "float", "double": "float", "bool": "bool", "string": "str", "bytes": "bytes"}
+ZEROS: dict[str, Any] = {"float": 0.0, "double": 0.0, "bool": False, "string": "", "bytes": b""}
+
+
+@dataclass(frozen=True)
+class LayerType:
+    """One layer type of the dialect.
+
+    Attributes:
+        param: the field of LayerParameter that holds its parameters, if there is just one.
+        fields: its parameter fields, as rules name them.
+    """
+
+    name: str
+    param: ProtoField | None
+    fields: tuple[ProtoField, ...]
+
+
+def layer_types(
+    types: Mapping[str, tuple[Scalar, tuple[Scalar, ...]]], schema: ProtoSchema, diagnostics: Diagnostics
+) -> dict[str, LayerType]:
+    """Return the layer types of ``types:``; names the proto does not have go to `diagnostics`."""
+    layer = schema.messages["LayerParameter"]
+    found: dict[str, LayerType] = {}
+    for name, (key, params) in types.items():
+        if not name.isidentifier():
+            diagnostics.error("layer-name", key.position, f"layer type {name!r} is not an identifier")
+            continue
+        fields = []
+        for param in params:
+            field = layer.field(param.text)
+            if field is None:
+                known = [f.name for f in layer.fields]
+                diagnostics.unknown(
+                    "unknown-field", param.position, "field of LayerParameter", param.text, known
+                )
+            else:
+                fields.append(field)
+        single = fields[0] if len(fields) == 1 and fields[0].kind == "message" else None
+        inner = schema.messages[single.type].fields if single else tuple(fields)
+        found[name] = LayerType(name, single, inner)
+    return found
+
+
+def class_name(proto_name: str) -> Code:
+    """Return the class or alias of a message or enum: nested names are joined by underscores."""
+    return python_name(proto_name.replace(".", "_"))
+
+
+def python_type(field: ProtoField) -> str:
+    """Return the Python type of one element of a field."""
+    if field.kind in ("message", "enum"):
+        return class_name(field.type)
+    return PYTHON_TYPES.get(field.kind, "int")
+
+
+def default_code(field: ProtoField, schema: ProtoSchema) -> Code:
+    """Return the Python of the value that an absent field has in proto2."""
+    if field.label == "repeated":
+        return Code("()")
+    if field.kind == "message":
+        return Code(f"{class_name(field.type)}()")
+    if field.default is not None:
+        return literal(field.default)
+    if field.kind == "enum":
+        return literal(schema.enums[field.type].values[0][0])
+    return Code(repr(ZEROS[field.kind])) if field.kind == "bytes" else literal(ZEROS.get(field.kind, 0))
+
+
+def context(schema: ProtoSchema, types: Mapping[str, LayerType], file: str) -> dict[str, Any]:
+    """Return what the template of ``layers.py`` prints."""
+    layers = [_layer_class(t) for t in types.values()]
+    return {
+        "enums": [_enum(name, schema, file) for name in schema.enums],
+        "messages": [_message(message, file) for message in _ordered(schema)],
+        "layers": layers,
+        "message_table": dict_of(
+            "MESSAGES: Final[Mapping[str, type[Message]]] = ",
+            [f"{literal(name)}: {class_name(name)}" for name in schema.messages],
+            0,
+        ),
+        "layer_table": dict_of(
+            "LAYER_TYPES: Final[Mapping[str, type[LayerParam]]] = ",
+            [f"{literal(name)}: {layer_class(name)}" for name in types],
+            0,
+        ),
+    }
+
+
+def layer_class(layer_type: str) -> Code:
+    """Return the class of a layer type."""
+    return python_name(layer_type)
+
+
+def _enum(name: str, schema: ProtoSchema, file: str) -> dict[str, Any]:
+    enum = schema.enums[name]
+    members = [literal(value) for value, _ in enum.values]
+    return {
+        "name": class_name(name),
+        "comment": doc(f"{enum.comment} ({file}:{enum.line})".strip()),
+        "alias": list_of(f"{class_name(name)} = Literal", members, 0),
+        "table": dict_of(
+            f"_{class_name(name)}: Final[Mapping[str, int]] = ",
+            [f"{literal(value)}: {number}" for value, number in enum.values],
+            0,
+        ),
+    }
+
+
+def _ordered(schema: ProtoSchema) -> Iterator[ProtoMessage]:
+    """Yield messages after those that their fields hold, else in declaration order."""
+    done: set[str] = set()
+
+    def visit(message: ProtoMessage) -> Iterator[ProtoMessage]:
+        if message.name in done:
+            return
+        done.add(message.name)
+        for field in message.fields:
+            if field.kind == "message":
+                yield from visit(schema.messages[field.type])
+        yield message
+
+    for message in schema.messages.values():
+        yield from visit(message)
+
+
+def _message(message: ProtoMessage, file: str) -> dict[str, Any]:
+    fields = [_field(f) for f in message.fields]
+    return {
+        "name": class_name(message.name),
+        "comment": doc(f"{message.comment} ({file}:{message.line})".strip()),
+        "slots": tuple_of("__slots__ = ", [literal(str(python_name(f.name))) for f in message.fields], 4),
+        "table": tuple_of("FIELDS = ", [_field_entry(f) for f in message.fields], 4) if fields else Code(""),
+        "fields": fields,
+        "signature": call("def __init__", ["self", "*", *(f["parameter"] for f in fields)], 4, " -> None:"),
+    }
+
+
+def _field(field: ProtoField) -> dict[str, Any]:
+    name, kind = python_name(field.name), python_type(field)
+    held = f"tuple[{kind}, ...]" if field.label == "repeated" else f"{kind} | None"
+    return {
+        "name": name,
+        "quoted": literal(str(name)),
+        "held": Code(held),
+        "parameter": Code(f"{name}: {held} = {'()' if field.label == 'repeated' else 'None'}"),
+        "comment": doc(field.comment),
+    }
+
+
+def _field_entry(field: ProtoField) -> str:
+    args = [str(literal(field.name)), str(field.number), str(literal(field.kind))]
+    if field.label != "optional":
+        args.append(f"label={literal(field.label)}")
+    if field.packed:
+        args.append("packed=True")
+    if field.default is not None:
+        args.append(f"default={literal(field.default)}")
+    if field.kind == "enum":
+        args.append(f"type=_{class_name(field.type)}")
+    elif field.kind == "message":
+        args.append(f"type={class_name(field.type)}")
+    return call("Field", args, 0, margin=12)
+
+
+def _layer_class(layer: LayerType) -> dict[str, Any]:
+    if layer.param is not None:
+        text = f"Layer ``{layer.name}``; its parameters stand in ``{layer.param.name}``."
+    elif layer.fields:
+        text = f"Layer ``{layer.name}``; parameters: {', '.join(f.name for f in layer.fields)}."
+    else:
+        text = f"Layer ``{layer.name}``, which has no parameters."
+    fields = [_field(f) for f in layer.fields] if layer.param is None else []
+    return {
+        "name": layer_class(layer.name),
+        "type": literal(layer.name),
+        "comment": doc(text),
+        "base": class_name(layer.param.type) if layer.param else Code(""),
+        "param": Code(_field_entry(layer.param)) if layer.param else Code(""),
+        "slots": tuple_of("__slots__ = ", [str(f["quoted"]) for f in fields], 4),
+        "table": tuple_of("FIELDS = ", [_field_entry(f) for f in layer.fields], 4) if fields else Code(""),
+        "fields": fields,
+        "signature": call("def __init__", ["self", "*", *(f["parameter"] for f in fields)], 4, " -> None:"),
+    }

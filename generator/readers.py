@@ -1,0 +1,138 @@
+"""Prints ``read.py``: for each layer type with a rule, a function that builds the hub nodes it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from caffeforge.generator.expression import Name, Printer, Scope
+from caffeforge.generator.hub_schema import HubSchema
+from caffeforge.generator.mapping import Alternative, Rule
+from caffeforge.generator.message_classes import LayerType, default_code, layer_class
+from caffeforge.generator.names import function_name, place
+from caffeforge.generator.proto import ProtoField, ProtoSchema
+from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, laid_out, literal
+from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.rewrite import Rewriter
+from caffeforge.generator.rule_code import conditions, lets
+
+BOUND = {
+    "bottom": Name("bottom", "value"),
+    "bottoms": Name("bottoms", "values"),
+    "blobs": Name("blobs", "values"),
+    "tops": Name("tops", "values"),
+}
+RESERVED = {"r", "param", "hub", "lib", "layers", *BOUND}
+
+
+@dataclass
+class Readers:
+    """Prints the readers of one backend."""
+
+    schema: ProtoSchema
+    types: Mapping[str, LayerType]
+    hub: HubSchema
+    printer: Printer
+
+    def context(self, rules: list[Rule]) -> dict[str, Any]:
+        """Return what the template of ``read.py`` prints."""
+        functions, table = [], []
+        for rule in rules:
+            layer = self.types.get(rule.name.text)
+            if layer is None:
+                self.printer.diagnostics.unknown(
+                    "unknown-layer", rule.name.position, "layer type", rule.name.text, self.types
+                )
+                continue
+            name = function_name("read", layer.name, 0, 1)
+            used: set[str] = set()
+            functions.append(self._function(name, layer, rule, used))
+            reads = [f.name for f in layer.fields if f.name in used]
+            ignores = self._ignored(rule, layer)
+            entry = [
+                name,
+                literal(place(rule.name.position)),
+                laid_out(tuple(reads), 24),
+                laid_out(tuple(ignores), 24),
+            ]
+            table.append(f"{literal(layer.name)}: {call('Reader', entry, 0, margin=20)}")
+        readers_table = dict_of("READERS: Final[Mapping[str, Reader]] = ", table, 0)
+        return {"functions": functions, "readers": readers_table}
+
+    def _ignored(self, rule: Rule, layer: LayerType) -> list[str]:
+        known = [f.name for f in layer.fields]
+        for scalar in rule.ignore:
+            if scalar.text not in known:
+                self.printer.diagnostics.unknown(
+                    "unknown-field", scalar.position, f"field of layer {layer.name}", scalar.text, known
+                )
+        return [scalar.text for scalar in rule.ignore]
+
+    def _function(self, name: Code, layer: LayerType, rule: Rule, used: set[str]) -> dict[str, Any]:
+        names = {f.name: self._field_name(f) for f in layer.fields} | BOUND
+        several = len(rule.alternatives) > 1 or rule.alternatives[0].when is not None
+        defined: set[str] = set()
+        shared = [c for c in rule.alternatives[0].require if all(c in a.require for a in rule.alternatives)]
+        common = replace(rule.alternatives[0], require=tuple(shared), when=None, rewrite=None, inputs=None)
+        lines = self._alternative(common, names, used, defined)
+        for alternative in rule.alternatives:
+            own = tuple(c for c in alternative.require if c not in shared)
+            body = self._alternative(replace(alternative, require=own), names, used, defined)
+            lines += [*body, "return"] if several and alternative.when is None else body
+        prologue = ["bottom = r.one_bottom()"] if "bottom" in used else []
+        prologue += [self._read_field(f) for f in layer.fields if f.name in used]
+        statements = prologue + lines
+        if several:
+            sentence = rule.otherwise or "no alternative holds"
+            args = [str(literal(sentence)), str(literal(place(rule.name.position)))]
+            statements.append(str(call("raise Refused", args, 0, margin=4)))
+        parameters = ["r: Read", f"param: layers.{layer_class(layer.name)}"]
+        return {
+            "signature": call(f"def {name}", parameters, 0, " -> None:"),
+            "comment": doc(f"What layer {layer.name} computes ({place(rule.name.position)})."),
+            "body": Code("\n".join(indented(s, 4) for s in statements)),
+            "lists": [Code(word) for word in ("bottoms", "blobs", "tops") if word in used],
+        }
+
+    def _field_name(self, field: ProtoField) -> Name:
+        python = python_name(field.name)
+        presence = f"param.{python} != ()" if field.label == "repeated" else f"param.{python} is not None"
+        inner = None
+        if field.kind == "message":
+            inner = tuple(f.name for f in self.schema.messages[field.type].fields)
+        return Name(f"{python}_" if python in RESERVED else str(python), "static", presence, inner)
+
+    def _read_field(self, field: ProtoField) -> str:
+        python = python_name(field.name)
+        local = f"{python}_" if python in RESERVED else python
+        if field.label == "repeated":
+            return f"{local} = param.{python}"
+        default = default_code(field, self.schema)
+        default = Code(f"layers.{default}") if field.kind == "message" else default
+        return f"{local} = param.{python} if param.{python} is not None else {default}"
+
+    def _alternative(
+        self, alternative: Alternative, names: Mapping[str, Name], used: set[str], defined: set[str]
+    ) -> list[str]:
+        """Return the statements of one alternative; under its ``when:`` they end the function.
+
+        `defined` holds the lets that stand above already.
+        """
+        taken = RESERVED | {n.code for n in names.values()}
+        local = lets(alternative.let, Scope(names), self.printer, taken)
+        own: set[str] = set()
+        scope = Scope(local.scope.names, own)
+        guard = "" if alternative.when is None else self.printer.print(alternative.when, scope)
+        body = conditions(alternative.require, scope, self.printer)
+        if alternative.rewrite is not None:
+            rewriter = Rewriter(self.printer, self.hub.ops, "r", {}, tops=True)
+            body += rewriter.print(alternative.rewrite, scope)
+        elif alternative.inputs is not None:
+            body.append(f"r.inputs({self.printer.print(alternative.inputs, scope)})")
+        definitions = [line for line in local.code(own) if line not in defined]
+        defined.update(definitions)
+        used.update(own)
+        if not guard:
+            return [*definitions, *body]
+        return [*definitions, f"if {guard}:", *(str(indented(line, 4)) for line in [*body, "return"])]

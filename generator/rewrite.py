@@ -1,0 +1,170 @@
+"""Rewrites of mappings: lines ``result = Op(values, field=expression)`` printed as calls of a Builder.
+
+Positional arguments are tensors, keyword arguments static expressions. An argument may itself be an op,
+a constant array, a number, ``a if condition else b`` or ``*[op for names in list]``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from caffeforge.generator.expression import Name, Printer, Scope, Source
+from caffeforge.generator.hub_schema import HubOp
+from caffeforge.generator.python_text import WIDTH, Code, call, indented, tuple_of
+from caffeforge.generator.python_text import name as python_name
+
+NESTED = 20  # columns that a nested call may stand to the right of where it is laid out
+
+
+@dataclass
+class Rewriter:
+    """Prints the rewrites of one rule.
+
+    Attributes:
+        builder: the Python name of the Builder.
+        results: the rule's results by name, as the Python that holds them; ``*name`` holds a list.
+        tops: results are the ``tops`` of a layer, bound by index.
+    """
+
+    printer: Printer
+    ops: Mapping[str, HubOp]
+    builder: str
+    results: Mapping[str, str]
+    tops: bool = False
+
+    def print(self, source: Source, scope: Scope) -> list[str]:
+        """Return the statements of a rewrite, each laid out for column 0."""
+        try:
+            statements = ast.parse(source.text).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            column = getattr(error, "offset", None) or 1
+            self.printer.error(
+                "rewrite-syntax", source, None, f"not a rewrite: {source.text.strip()!r}", column
+            )
+            return []
+        lines = []
+        for statement in statements:
+            if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+                self.printer.error(
+                    "rewrite-form", source, statement, "a line is 'results = Op(values, field=...)'"
+                )
+                continue
+            line, scope = self._assign(statement.targets[0], statement.value, scope, source)
+            lines.append(line)
+        return lines
+
+    def _assign(self, target: ast.expr, value: ast.expr, scope: Scope, source: Source) -> tuple[str, Scope]:
+        if self.tops and isinstance(target, ast.Subscript) and ast.unparse(target.value) == "tops":
+            index = self.printer.expression(target.slice, scope, source)
+            return call(f"{self.builder}.top", [index, self._operand(value, scope, source)], 0), scope
+        if isinstance(target, ast.Name) and self.tops and target.id == "tops":
+            return call(f"{self.builder}.all_tops", [self._all(value, scope, source)], 0), scope
+        if isinstance(target, ast.Name) and target.id in self.results:
+            return self._result([target.id], value, scope, source), scope
+        names = [
+            t.id
+            for t in (target.elts if isinstance(target, ast.Tuple) else [target])
+            if isinstance(t, ast.Name)
+        ]
+        if names and all(name in self.results for name in names):
+            return self._result(names, value, scope, source), scope
+        if not names or not all(name.isidentifier() for name in names):
+            self.printer.error("rewrite-form", source, target, f"{ast.unparse(target)} is no result")
+            return "", scope
+        inner = scope.extended({name: Name(python_name(name), "value") for name in names})
+        locals_ = ", ".join(python_name(name) for name in names)
+        if len(names) == 1:
+            return f"{locals_} = {self._operand(value, scope, source)}", inner
+        return f"{locals_} = {self._many(value, str(len(names)), scope, source)}", inner
+
+    def _result(self, names: list[str], value: ast.expr, scope: Scope, source: Source) -> str:
+        parts = self._application(value, scope, source)
+        results = [self.results[name] for name in names]
+        if len(results) == 1 and results[0].startswith("*"):
+            return call(f"{self.builder}.apply", [*parts, results[0][1:]], 0)
+        return call(f"{self.builder}.apply", [*parts, tuple_of("", results, 0)], 0)
+
+    def _all(self, value: ast.expr, scope: Scope, source: Source) -> str:
+        if isinstance(value, ast.ListComp):
+            return self._starred(value, scope, source)
+        return self._many(value, "len(tops)", scope, source)
+
+    def _many(self, value: ast.expr, count: str, scope: Scope, source: Source) -> str:
+        return call(f"{self.builder}.values", [*self._application(value, scope, source), count], 0)
+
+    def _operand(self, node: ast.expr, scope: Scope, source: Source) -> str:
+        if isinstance(node, ast.IfExp):
+            parts = [self._operand(part, scope, source) for part in (node.body, node.orelse)]
+            test = self.printer.expression(node.test, scope, source)
+            one = f"{parts[0]} if {test} else {parts[1]}"
+            if "\n" not in one and len(one) + NESTED <= WIDTH:
+                return one
+            return f"(\n{indented(f'{parts[0]}{chr(10)}if {test}{chr(10)}else {parts[1]}', 4)}\n)"
+        if isinstance(node, ast.Starred):
+            return f"*{self._starred(node.value, scope, source)}"
+        if self._is_op(node):
+            return call(f"{self.builder}.value", self._application(node, scope, source), 0, margin=NESTED)
+        return self.printer.expression(node, scope, source)
+
+    def _starred(self, node: ast.expr, scope: Scope, source: Source) -> str:
+        if not isinstance(node, ast.ListComp):
+            return self.printer.expression(node, scope, source)
+        text = self.printer.comprehension(node, scope, source, lambda n, s: self._operand(n, s, source))
+        return f"[{text}]"
+
+    def _application(self, node: ast.expr, scope: Scope, source: Source) -> list[str]:
+        """Return the op and its operands as two arguments."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Name, ast.Attribute)):
+            self.printer.error(
+                "rewrite-form", source, node, f"{ast.unparse(node)!r} is no application of an op"
+            )
+            return ["None", "()"]
+        name = ast.unparse(node.func)
+        op = self.ops.get(name)
+        if op is None:
+            at = self.printer.at(source, node)
+            self.printer.diagnostics.unknown("unknown-op", at, "op", name, self.ops)
+            return ["None", "()"]
+        fields = self._fields(op, node, scope, source)
+        operands = [self._operand(arg, scope, source) for arg in node.args]
+        self._check_operands(op, node, source)
+        listed = tuple_of("", operands, 0, NESTED)
+        if len(operands) == 1 and operands[0].startswith("*"):
+            listed = Code(operands[0][1:])
+        return [call(f"hub.{name}", fields, 0, margin=NESTED), listed]
+
+    def _fields(self, op: HubOp, node: ast.Call, scope: Scope, source: Source) -> list[str]:
+        fields, given = [], set()
+        for keyword in node.keywords:
+            attribute = op.attribute(keyword.arg or "")
+            if attribute is None:
+                at = self.printer.at(source, keyword)
+                known = [a.name for a in op.attributes]
+                self.printer.diagnostics.unknown(
+                    "unknown-attribute", at, f"attribute of {op.name}", keyword.arg or "**", known
+                )
+                continue
+            given.add(attribute.name)
+            fields.append(f"{attribute.python}={self.printer.expression(keyword.value, scope, source)}")
+        for attribute in op.attributes:
+            if attribute.required and attribute.name not in given:
+                self.printer.error("missing-attribute", source, node, f"{op.name} needs {attribute.name}=")
+        return fields
+
+    def _check_operands(self, op: HubOp, node: ast.Call, source: Source) -> None:
+        variadic = any(f.option == "variadic" for f in op.inputs)
+        needed = sum(f.option == "single" and not f.static for f in op.inputs)
+        starred = any(isinstance(arg, ast.Starred) for arg in node.args)
+        if (len(node.args) > len(op.inputs) and not variadic) or (len(node.args) < needed and not starred):
+            count = f"{needed} to {len(op.inputs)}" if needed != len(op.inputs) else str(needed)
+            self.printer.error(
+                "operand-count", source, node, f"{op.name} takes {count} values, {len(node.args)} given"
+            )
+
+    def _is_op(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and (
+            isinstance(node.func, ast.Attribute)
+            or (isinstance(node.func, ast.Name) and node.func.id[:1].isupper())
+        )

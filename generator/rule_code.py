@@ -1,0 +1,62 @@
+"""What emitters and readers have in common: named values, and conditions that refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from caffeforge.generator.expression import Name, Printer, Scope, Source
+from caffeforge.generator.mapping import Condition
+from caffeforge.generator.names import place
+from caffeforge.generator.python_text import call, literal
+from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.yaml_source import Scalar
+
+
+@dataclass
+class Lets:
+    """The named static values of a rule; only those that an alternative uses are printed."""
+
+    definitions: list[tuple[str, str, str, frozenset[str]]]  # name, Python name, code, names it uses
+    scope: Scope
+
+    def code(self, used: set[str]) -> list[str]:
+        """Return assignments for the names in `used` and for what those use, in order; adds the latter to it."""
+        for name, _, _, needs in reversed(self.definitions):
+            if name in used:
+                used.update(needs)
+        return [f"{python} = {code}" for name, python, code, _ in self.definitions if name in used]
+
+
+def lets(entries: Sequence[tuple[Scalar, Source]], scope: Scope, printer: Printer, taken: set[str]) -> Lets:
+    """Return a rule's ``let:`` over `scope`; a name that is `taken` in the function gets an underscore."""
+    definitions: list[tuple[str, str, str, frozenset[str]]] = []
+    for key, source in entries:
+        if not key.text.isidentifier():
+            printer.diagnostics.error("let-name", key.position, f"{key.text!r} is not a name")
+            continue
+        own = Scope(scope.names)
+        code = printer.print(source, own)
+        python = python_name(key.text)
+        python = python_name(f"{python}_") if python in taken else python
+        definitions.append((key.text, python, code, frozenset(own.used)))
+        scope = scope.extended({key.text: Name(python)})
+    return Lets(definitions, scope)
+
+
+def refuse_unless(source: Source, sentence: str, scope: Scope, printer: Printer) -> list[str]:
+    """Return statements that raise Refused where a part of the condition does not hold.
+
+    The sentence is shown; if it is empty, the part itself is.
+    """
+    lines = []
+    for text, denial in printer.denials(source, scope):
+        args = [str(literal(sentence or f"does not hold: {text}")), str(literal(place(source.position)))]
+        lines.append(f"if {denial}:")
+        lines += [f"    {line}" for line in call("raise Refused", args, 0, margin=8).split("\n")]
+    return lines
+
+
+def conditions(require: Sequence[Condition], scope: Scope, printer: Printer) -> list[str]:
+    """Return the statements of ``require:``."""
+    return [line for c in require for line in refuse_unless(c.source, c.sentence, scope, printer)]

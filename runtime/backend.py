@@ -1,0 +1,103 @@
+"""What a generated Caffe backend is to the runtime: tables, without one line of behaviour of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from caffeforge.runtime.graph import Value
+from caffeforge.runtime.message import LayerParam, Message
+from caffeforge.runtime.op import Op
+
+RUNTIME_ABI: Final = 1  # generated code names the number it was written for; `Backend` refuses another
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to express an op: `function(e, op, *inputs, *outputs)` fills the Emit `e` or raises Refused.
+
+    Attributes:
+        rule: where it stands, as ``mapping.yaml:38``.
+    """
+
+    function: Callable[..., None]
+    rule: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How this backend expresses one op; `otherwise` says in words what it can express."""
+
+    alternatives: tuple[Alternative, ...]
+    otherwise: str = ""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What a layer type computes.
+
+    Attributes:
+        function: `function(r, param)` builds hub nodes in the Read `r`.
+        rule: where it stands.
+        reads: names of the parameter fields that the rule reads.
+        ignores: names of fields that carry no meaning for inference.
+    """
+
+    function: Callable[..., None]
+    rule: str
+    reads: tuple[str, ...]
+    ignores: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """The field numbers that every file of the dialect needs."""
+
+    net_name: int
+    net_layer: int
+    layer_name: int
+    layer_type: int
+    layer_bottom: int
+    layer_top: int
+    layer_blobs: int
+    blob_shape: int
+    blob_data: int
+    blob_double_data: int
+    shape_dim: int
+
+
+@dataclass(frozen=True)
+class NetStyle:
+    """How this dialect's tools want a net written (``net:`` of the mapping).
+
+    Attributes:
+        input: gives the layer for an input; None for ``input:`` and ``input_shape:`` fields of the net.
+        loose_tops: the layer that takes tops which nothing reads, so that they are no outputs.
+    """
+
+    input: Callable[[Value], LayerParam] | None = None
+    loose_tops: type[LayerParam] | None = None
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One Caffe dialect."""
+
+    abi: int
+    name: str
+    package: str
+    descriptor: Callable[[], bytes]  # a serialized FileDescriptorSet
+    skeleton: Skeleton
+    layer_types: Mapping[str, type[LayerParam]]
+    messages: Mapping[str, type[Message]]  # by full name within the package
+    rules: Mapping[type[Op], Rule]
+    readers: Mapping[str, Reader]
+    net: NetStyle = field(default_factory=NetStyle)
+
+    def __post_init__(self) -> None:
+        if self.abi != RUNTIME_ABI:
+            side = "run gen-backend again" if self.abi < RUNTIME_ABI else "upgrade caffeforge"
+            raise ImportError(
+                f"backend {self.name} was generated for runtime ABI {self.abi}, this is {RUNTIME_ABI}: {side}"
+            )

@@ -1,0 +1,69 @@
+"""Finding a backend: a name among the generated packages or installed plug-ins, or a package's folder."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from importlib import import_module, util
+from importlib.metadata import entry_points
+from pathlib import Path
+from pkgutil import iter_modules
+
+from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.errors import UsageError
+
+GROUP = "caffeforge.backends"  # entry points of packages that bring backends of their own
+NOT_BACKENDS = ("hub", "onnx")
+
+
+def names() -> list[str]:
+    """Return the names of all backends that are installed."""
+    import caffeforge.generated
+
+    generated = [m.name for m in iter_modules(caffeforge.generated.__path__) if m.ispkg]
+    plugged = [point.name for point in entry_points(group=GROUP)]
+    return sorted({*generated, *plugged} - set(NOT_BACKENDS))
+
+
+def find(backend: str | Path | Backend) -> Backend:
+    """Return a backend.
+
+    Args:
+        backend: itself, its name, or the folder of a generated package.
+
+    Raises:
+        UsageError: there is none of that name, or the folder holds no backend.
+    """
+    if isinstance(backend, Backend):
+        return backend
+    folder = Path(backend)
+    if isinstance(backend, Path) or folder.is_dir():
+        return _from_folder(folder)
+    for point in entry_points(group=GROUP, name=backend):
+        return _checked(point.load(), backend)
+    if backend not in names():
+        near = difflib.get_close_matches(backend, names(), 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names())}"
+        raise UsageError(f"there is no backend {backend!r}", hint=hint)
+    return _checked(import_module(f"caffeforge.generated.{backend}"), backend)
+
+
+def _from_folder(folder: Path) -> Backend:
+    init = folder / "__init__.py"
+    if not init.is_file():
+        hint = "give the folder that gen-backend wrote, generated/vendorx"
+        raise UsageError("there is no generated package in this folder", where=str(folder), hint=hint)
+    name = f"caffeforge_backend_{folder.resolve().name}"
+    spec = util.spec_from_file_location(name, init, submodule_search_locations=[str(folder)])
+    assert spec is not None and spec.loader is not None
+    module = util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return _checked(module, str(folder))
+
+
+def _checked(found: object, name: str) -> Backend:
+    backend = getattr(found, "BACKEND", found)
+    if not isinstance(backend, Backend):
+        raise UsageError(f"{name} is no backend of caffeforge", hint="generate it with gen-backend")
+    return backend

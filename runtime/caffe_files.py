@@ -1,0 +1,142 @@
+"""The files of a Caffe net: prototxt, caffemodel and map, written all or none, and read together.
+
+Reading a caffemodel by the wrong dialect raises no error and gives wrong numbers. So the parameters
+come from the text alone; the binary gives names, types and weights, is joined to the text by name, and
+is refused where it does not say the same.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from caffeforge.runtime import caffemodel
+from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.errors import FileError, UsageError
+from caffeforge.runtime.net import Net
+from caffeforge.runtime.prototxt import print_net
+
+SUFFIXES: Final = (".prototxt", ".caffemodel", ".map.json")
+
+
+def write_files(
+    net: Net,
+    backend: Backend,
+    stem: Path,
+    map_json: str,
+    check: Callable[[Path, Path], None] | None = None,
+) -> list[Path]:
+    """Write ``<stem>.prototxt``, ``<stem>.caffemodel`` and ``<stem>.map.json``, all or none.
+
+    The files are written to a hidden folder beside the targets, `check` is called with the prototxt and
+    the caffemodel there, and then all are moved to their places. Whatever fails, old files stay as they
+    were. A missing folder is made.
+
+    Args:
+        net: what to write.
+        backend: the dialect of `net`.
+        stem: path and name without the suffixes, which are appended even if it holds dots.
+        map_json: the text of the map.
+        check: may read the files back; what it raises is passed on.
+
+    Raises:
+        FileError: the files cannot be written, or the caffemodel would be larger than protobuf reads.
+        GraphError: a value has no place in its field.
+        UsageError: `stem` names no file.
+    """
+    if stem.name in ("", ".."):
+        raise UsageError(f"{str(stem)!r} names no file", hint="give the path of the model without a suffix")
+    targets = [stem.parent / (stem.name + suffix) for suffix in SUFFIXES]
+    for target in targets:
+        if target.is_dir():
+            raise FileError("a folder has the name of the file to be written", where=str(target))
+    with _folder(stem.parent), _staging(stem.parent) as staging:
+        staged = [staging / target.name for target in targets]
+        with _disk_errors(targets[0]):
+            staged[0].write_text(print_net(net), encoding="utf-8", newline="\n")
+        with _disk_errors(targets[1]):
+            caffemodel.write(net, backend, staged[1])
+        with _disk_errors(targets[2]):
+            staged[2].write_text(map_json, encoding="utf-8", newline="\n")
+        if check is not None:
+            check(staged[0], staged[1])
+        with _disk_errors(stem):
+            _move(staged, targets)
+    return targets
+
+
+def read_files(prototxt: Path, weights: Path | None, backend: Backend, *, compare: bool = True) -> Net:
+    """Read a net from its text and, if given, its caffemodel, in the backend's dialect.
+
+    Layers that the caffemodel has no weights for stay without blobs. What was left out stands in the
+    net's notes.
+
+    Args:
+        prototxt: the text.
+        weights: the caffemodel.
+        backend: the dialect in which the text is written.
+        compare: refuse a caffemodel whose parameters differ from the text; if False, note the differences.
+
+    Raises:
+        FileError: a file cannot be read, is not what it should be, or the two do not belong together.
+    """
+    from caffeforge.runtime.joining import join, read_text
+
+    text = read_text(prototxt, backend)
+    return text.net if weights is None else join(text, weights, backend, compare=compare)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[None]:
+    """Make a folder and those above it; if the body fails, remove again those that were made."""
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        with _disk_errors(path):
+            path.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _staging(parent: Path) -> Iterator[Path]:
+    """Give a hidden folder in `parent`, on whose disk files can be moved to their places."""
+    with _disk_errors(parent):
+        staging = Path(tempfile.mkdtemp(prefix=".caffeforge-", dir=parent))
+    try:
+        yield staging
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"cannot write: {error.strerror or error}", where=str(path)) from error
+
+
+def _move(staged: Sequence[Path], targets: Sequence[Path]) -> None:
+    """Move all files to their places; if one cannot be moved, put all old ones back."""
+    backups = [file.with_name(file.name + ".old") for file in staged]
+    try:
+        for file, target, backup in zip(staged, targets, backups, strict=True):
+            if target.exists():
+                os.replace(target, backup)
+            os.replace(file, target)
+    except BaseException:
+        for file, target, backup in zip(staged, targets, backups, strict=True):
+            if backup.exists():
+                os.replace(backup, target)
+            elif not file.exists():
+                target.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,211 @@
+"""A caffemodel as names, types and weights, by walking the wire format over the mapped file.
+
+The weights stay in the file: arrays are views of it. The parameters of each layer are handed on as
+bytes, since the dialect's schema alone does not tell whether they were written in that dialect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+
+import numpy as np
+
+from caffeforge.runtime.array import Array, Dense, NDArray
+from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.errors import FileError
+from caffeforge.runtime.private_pool import PrivatePool
+from caffeforge.runtime.wire import (
+    FIXED32,
+    FIXED64,
+    LENGTH,
+    VARINT,
+    Bytes,
+    Malformed,
+    Piece,
+    read_field,
+    read_varint,
+    tag,
+    walk,
+)
+
+
+@dataclass(frozen=True)
+class SavedLayer:
+    """One layer of a caffemodel.
+
+    Attributes:
+        blobs: views of the mapped file, float32 or float64.
+        rest: the bytes of all other fields of the LayerParameter, in the order in which they stand.
+    """
+
+    name: str
+    type: str
+    bottoms: tuple[str, ...]
+    tops: tuple[str, ...]
+    blobs: tuple[Array, ...]
+    rest: bytes
+
+
+@dataclass(frozen=True)
+class Caffemodel:
+    """What a caffemodel says, in its order."""
+
+    name: str
+    layers: tuple[SavedLayer, ...]
+
+
+def read(path: Path, backend: Backend, pool: PrivatePool | None = None) -> Caffemodel:
+    """Read a caffemodel by the field numbers of a dialect.
+
+    Raises:
+        FileError: the file cannot be opened, is no caffemodel, or holds blobs that are not understood.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = mmap(file.fileno(), 0, access=ACCESS_READ)
+    except ValueError:
+        raise FileError("the file is empty", where=str(path)) from None
+    except OSError as error:
+        raise FileError(f"cannot read the file: {error.strerror}", where=str(path)) from error
+    try:
+        return _Walker(data, backend, pool or PrivatePool(backend)).model()
+    except FileError as error:
+        error.where = f"{path}: {error.where}" if error.where else str(path)
+        raise
+
+
+class _Walker:
+    """Walks over the bytes of one file."""
+
+    def __init__(self, data: Bytes, backend: Backend, pool: PrivatePool) -> None:
+        self.data = data
+        self.skeleton = backend.skeleton
+        number = pool.field_number
+        self.old_layers = number("NetParameter", "layers")
+        self.legacy_dims = [number("BlobProto", name) for name in ("num", "channels", "height", "width")]
+        self.gradients = {number("BlobProto", name) for name in ("diff", "double_diff")} - {0}
+
+    def model(self) -> Caffemodel:
+        name, layers = "", []
+        for piece in walk(self.data, 0, len(self.data)):
+            if piece.number == self.skeleton.net_name and piece.wire == LENGTH:
+                name = self.text(piece)
+            elif piece.number == self.skeleton.net_layer and piece.wire == LENGTH:
+                layers.append(self.layer(piece))
+            elif piece.number == self.old_layers and piece.wire == LENGTH:
+                raise FileError(
+                    "the caffemodel has its layers in `layers`, the format before 2015 (V0 or V1)",
+                    hint="upgrade it with Caffe's upgrade_net_proto_binary",
+                )
+        if not layers:
+            raise FileError("the file holds no layers, so it is no caffemodel of this dialect")
+        return Caffemodel(name, tuple(layers))
+
+    def layer(self, outer: Piece) -> SavedLayer:
+        skeleton = self.skeleton
+        texts: dict[int, list[str]] = {
+            skeleton.layer_name: [],
+            skeleton.layer_type: [],
+            skeleton.layer_bottom: [],
+            skeleton.layer_top: [],
+        }
+        saved, rest = [], bytearray()
+        for piece in walk(self.data, outer.start, outer.stop):
+            if piece.number in texts and piece.wire == LENGTH:
+                texts[piece.number].append(self.text(piece))
+            elif piece.number == skeleton.layer_blobs and piece.wire == LENGTH:
+                saved.append(piece)
+            else:
+                rest += self.data[piece.at : piece.stop]
+        name, kind, bottoms, tops = texts.values()
+        title = name[-1] if name else ""
+        blobs = tuple(self.blob(piece, f"blob {index} of layer {title}") for index, piece in enumerate(saved))
+        return SavedLayer(title, kind[-1] if kind else "", tuple(bottoms), tuple(tops), blobs, bytes(rest))
+
+    def text(self, piece: Piece) -> str:
+        try:
+            return self.data[piece.start : piece.stop].decode()
+        except UnicodeDecodeError:
+            raise Malformed("a name is not UTF-8", piece.start) from None
+
+    def blob(self, outer: Piece, title: str) -> Array:
+        skeleton = self.skeleton
+        runs: dict[int, list[NDArray]] = {skeleton.blob_data: [], skeleton.blob_double_data: []}
+        shape: tuple[int, ...] | None = None
+        legacy: dict[int, int] = {}
+        at, gradients = outer.start, False
+        while at < outer.stop:
+            piece = read_field(self.data, at, outer.stop)
+            at = piece.stop
+            if piece.number in runs:
+                kind = "<f4" if piece.number == skeleton.blob_data else "<f8"
+                run, at = self.numbers(piece, outer.stop, kind)
+                runs[piece.number].append(run)
+            elif piece.number == skeleton.blob_shape and piece.wire == LENGTH:
+                shape = (shape or ()) + self.dims(piece)
+            elif piece.number in self.legacy_dims and piece.wire == VARINT:
+                legacy[piece.number] = _signed(piece.value)
+            elif piece.number in self.gradients:
+                gradients = True
+            else:
+                raise FileError(f"{title} has field {piece.number}, which is not known of blobs")
+        if legacy:
+            four = tuple(legacy.get(number, 0) for number in self.legacy_dims)
+            if shape is not None and prod(shape) != prod(four):
+                raise FileError(f"{title} has shape {list(shape)}, and {list(four)} in the older form")
+            shape = four if shape is None else shape
+        chosen = runs[skeleton.blob_double_data] or runs[skeleton.blob_data]  # as Caffe prefers
+        return Dense(_shaped(chosen, shape or (), title, gradients))
+
+    def numbers(self, piece: Piece, end: int, kind: str) -> tuple[NDArray, int]:
+        """Return the run of numbers that begins with `piece`, and the offset behind it."""
+        size = 4 if kind == "<f4" else 8
+        if piece.wire == LENGTH:
+            count, torn = divmod(piece.stop - piece.start, size)
+            if torn:
+                raise Malformed(f"packed numbers of {size} bytes do not fill their field", piece.at)
+            return np.frombuffer(self.data, kind, count, piece.start), piece.stop
+        if piece.wire != (FIXED32 if size == 4 else FIXED64):
+            raise Malformed(f"field {piece.number} has wire type {piece.wire}", piece.at)
+        # Not packed: each number has a tag of its own. Where a field begins with this tag, the next one
+        # begins a tag and a number later, so the first other tag ends the run.
+        mark = tag(piece.number, piece.wire)
+        record = np.dtype([("tag", f"V{len(mark)}"), ("number", kind)])
+        records = np.frombuffer(self.data, record, (end - piece.at) // record.itemsize, piece.at)
+        others = np.flatnonzero(records["tag"] != np.void(mark))
+        count = int(others[0]) if others.size else len(records)
+        return records["number"][:count], piece.at + count * record.itemsize
+
+    def dims(self, outer: Piece) -> tuple[int, ...]:
+        dims = []
+        for piece in walk(self.data, outer.start, outer.stop):
+            if piece.number != self.skeleton.shape_dim:
+                raise FileError(f"a blob's shape has field {piece.number}, which is not known")
+            if piece.wire == VARINT:
+                dims.append(_signed(piece.value))
+                continue
+            at = piece.start
+            while piece.wire == LENGTH and at < piece.stop:
+                dim, at = read_varint(self.data, at, piece.stop)
+                dims.append(_signed(dim))
+        return tuple(dims)
+
+
+def _shaped(runs: list[NDArray], shape: tuple[int, ...], title: str, gradients: bool) -> NDArray:
+    """Return the numbers of a blob in its shape, a view where they lie in one run."""
+    count = sum(run.size for run in runs)
+    wanted = prod(shape)
+    if not count and wanted and gradients:
+        raise FileError(f"{title} holds gradients (diff) and no weights (data)")
+    if count != wanted or min(shape, default=0) < 0:
+        raise FileError(f"{title} has shape {list(shape)} and {count} elements")
+    if len(runs) == 1:
+        return runs[0].reshape(shape)
+    return np.concatenate(runs).reshape(shape) if runs else np.empty(shape, np.float32)
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value

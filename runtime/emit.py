@@ -1,0 +1,81 @@
+"""What one alternative of a rule yields for one node: layers of the backend, or other nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from caffeforge.runtime.array import Array
+from caffeforge.runtime.builder import Builder
+from caffeforge.runtime.graph import Node, Value
+from caffeforge.runtime.message import LayerParam
+from caffeforge.runtime.refusal import Refused
+
+
+@dataclass
+class LayerCall:
+    """A layer over values, before blobs have names."""
+
+    name: str
+    param: LayerParam
+    bottoms: tuple[Value, ...]
+    tops: list[Value]
+    blobs: tuple[Array, ...]
+    node: Node
+    rule: str
+
+
+class Emit(Builder):
+    """Handed to a generated emitter, which calls `layer`, or `value` and `apply` for a rewrite."""
+
+    def __init__(self, node: Node, rule: str) -> None:
+        super().__init__(node.name, node.origin)
+        self.node = node
+        self.rule = rule
+        self.layers: list[LayerCall] = []
+
+    def layer(
+        self,
+        param: LayerParam,
+        bottoms: Sequence[Value | None],
+        *,
+        blobs: Sequence[Value | Array | None] = (),
+        tops: Sequence[Value | None] | None = None,
+        loose: int = 0,
+        kept: int = 0,
+    ) -> Value:
+        """Append a layer and return the top that goes on.
+
+        Args:
+            bottoms: operands; an absent one is dropped.
+            blobs: weights; an absent one is dropped, one that is no constant is refused.
+            tops: the node's results, for its last layer; None for an inner result.
+            loose: how many further tops it has, which nothing reads.
+            kept: the place among them of the top that goes on.
+        """
+        last = tops is not None
+        name = self.stem if last else self.fresh(param.TYPE)
+        results = [t for t in tops if t is not None] if tops is not None else [Value(name, "float32", ())]
+        result = results[0] if results else None
+        others = [Value(f"{name}/loose_{index}", "float32", ()) for index in range(loose)]
+        results = [*others[:kept], *results, *others[kept:]]
+        arrays = tuple(self._blob(blob) for blob in blobs if blob is not None)
+        given = tuple(b for b in bottoms if b is not None)
+        for bottom in given:
+            if bottom.data is not None:
+                raise Refused(f"{bottom.name} is a constant where {param.TYPE} takes a bottom", self.rule)
+        self.layers.append(LayerCall(name, param, given, results, arrays, self.node, self.rule))
+        return result or Value(name, "float32", ())
+
+    def finish(self, top: Value, result: Value) -> None:
+        """Make the last layer yield the node's result in place of `top`."""
+        last = self.layers[-1]
+        last.tops[last.tops.index(top)] = result
+        last.name = self.stem
+
+    def _blob(self, blob: Value | Array) -> Array:
+        if isinstance(blob, Array):
+            return blob
+        if blob.data is None:
+            raise Refused(f"{blob.name} must be a constant, it is computed", self.rule)
+        return blob.data

@@ -1,0 +1,266 @@
+"""Runs a hub graph on onnxruntime, with weights where they lie, and hands out any value of it.
+
+The graph is cut into islands: nodes of ONNX's domain become sessions, nodes of other domains run by
+their NumPy references in between. Without inner values the session is optimized; with them every node
+computes as written, so that each can be compared.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import onnxruntime
+
+from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.errors import CaffeforgeError, GraphError, UsageError
+from caffeforge.runtime.graph import Graph, Symbol, Value
+from caffeforge.runtime.islands import Island, islands, needed
+from caffeforge.runtime.onnx_model import to_model, weights
+from caffeforge.runtime.onnx_node import element_type, numpy_dtype
+from caffeforge.runtime.reference import find
+from caffeforge.runtime.shapes import condensed
+
+_PLANS: Final = 4  # sets of values whose sessions are kept
+
+OrtValue = Any  # onnxruntime ships no types
+
+
+class Executor:
+    """A graph, ready to run any number of times.
+
+    Args:
+        graph: it must pass ``Graph.verify``; it is not copied and must not change afterwards.
+        providers: onnxruntime's execution providers in order of preference.
+        threads: threads within an op; 0 is one a core.
+
+    Raises:
+        GraphError: the graph is broken, or holds an op that neither ONNX nor a reference can run.
+        UsageError: a provider does not exist here.
+    """
+
+    def __init__(
+        self, graph: Graph, *, providers: Sequence[str] = ("CPUExecutionProvider",), threads: int = 0
+    ) -> None:
+        _check_providers(providers)
+        graph.verify()
+        for node in graph.nodes:
+            if node.op.domain:
+                find(node)
+        self.graph = graph
+        self._providers = tuple(providers)
+        self._threads = threads
+        self._values = {value.name: value for value in graph.values()}
+        self._bound: dict[str, OrtValue] = {}
+        self._plans: OrderedDict[tuple[str, ...], list[_Step]] = OrderedDict()
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of all values that nodes compute, in order: what `run` can hand out."""
+        return tuple(value.name for node in self.graph.nodes for value in node.outputs)
+
+    def run(self, inputs: Mapping[str, NDArray], values: Sequence[str] | None = None) -> dict[str, NDArray]:
+        """Compute the graph's outputs, or those of its values that are named.
+
+        Args:
+            inputs: an array of exactly the declared type for each input; a symbol takes any one size.
+            values: names of inputs, constants or results; None for the outputs.
+
+        Returns:
+            The arrays by name, in the order asked for.
+
+        Raises:
+            CaffeforgeError: an input is missing, unknown or of another type, or onnxruntime fails.
+            UsageError: a value does not exist.
+        """
+        wanted = tuple(values) if values is not None else tuple(value.name for value in self.graph.outputs)
+        unknown = [name for name in wanted if name not in self._values]
+        if unknown:
+            raise UsageError(f"the graph has no value {unknown[0]}", where=self.graph.name)
+        sizes = _check_inputs(self.graph, inputs)
+        known: dict[str, NDArray] = {value.name: inputs[value.name] for value in self.graph.inputs}
+        for step in self._plan(wanted):
+            step.run(known, self._bound)
+        found = {name: self._array(name, known) for name in wanted}
+        for name, array in found.items():
+            _check_result(self._values[name], array, sizes)
+        return found
+
+    def _array(self, name: str, known: Mapping[str, NDArray]) -> NDArray:
+        data = self._values[name].data
+        return known[name] if data is None else data.numpy()
+
+    def _plan(self, wanted: tuple[str, ...]) -> list[_Step]:
+        """Return the steps that compute `wanted`, made when they are first asked for."""
+        steps = self._plans.get(wanted)
+        if steps is None:
+            goals = [self._values[name] for name in wanted]
+            inner = not set(goals) <= set(self.graph.outputs)
+            steps = [self._step(island, inner) for island in islands(needed(self.graph, goals), goals)]
+            self._plans[wanted] = steps
+            if len(self._plans) > _PLANS:
+                self._plans.popitem(last=False)
+        self._plans.move_to_end(wanted)
+        return steps
+
+    def _step(self, island: Island, inner: bool) -> _Step:
+        if island.opset is None:
+            return _References(island.graph)
+        for value in weights(island.graph):
+            if value.name not in self._bound:
+                self._bound[value.name] = _bind(value)
+        return _Session(island.graph, island.opset, self._providers, self._threads, optimize=not inner)
+
+
+class _Step:
+    """Computes one island."""
+
+    def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
+        """Add the island's outputs to `known`, which holds its inputs; `bound` holds the weights."""
+        raise NotImplementedError
+
+
+class _Session(_Step):
+    """An island of ONNX nodes as an onnxruntime session."""
+
+    def __init__(
+        self, graph: Graph, opset: int, providers: Sequence[str], threads: int, *, optimize: bool
+    ) -> None:
+        self.graph = graph
+        self.weights = [value.name for value in weights(graph)]
+        level = onnxruntime.GraphOptimizationLevel
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4  # what matters is raised
+        options.graph_optimization_level = level.ORT_ENABLE_ALL if optimize else level.ORT_DISABLE_ALL
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # leave idle cores to others
+        model = to_model(graph, opset).SerializeToString()
+        try:
+            self.session = onnxruntime.InferenceSession(model, options, providers=_with_options(providers))
+        except Exception as error:  # onnxruntime's classes share no base of their own
+            raise CaffeforgeError(
+                f"onnxruntime refuses the graph: {condensed(error)}", where=graph.name
+            ) from None
+        if providers[0] not in self.session.get_providers():
+            raise UsageError(
+                f"provider {providers[0]} cannot be used here",
+                hint="its libraries do not load, or there is no such device",
+            )
+
+    def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
+        feed = {name: bound[name] for name in self.weights}
+        for value in self.graph.inputs:
+            feed[value.name] = _ort_value(known[value.name], value.dtype)
+        names = [value.name for value in self.graph.outputs]
+        try:
+            results = self.session.run_with_ort_values(names, feed)
+            known.update((name, result.numpy()) for name, result in zip(names, results, strict=True))
+        except Exception as error:
+            raise CaffeforgeError(f"onnxruntime fails: {condensed(error)}", where=self.graph.name) from None
+
+
+class _References(_Step):
+    """An island of nodes that ONNX lacks, each by its NumPy reference."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.functions = [(node, find(node)) for node in graph.nodes]
+
+    def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
+        for node, function in self.functions:
+            results = function(node.op, [_operand(value, known) for value in node.inputs])
+            if len(results) != len(node.outputs):
+                raise GraphError(
+                    f"the reference of {node.op.domain}.{node.op.op_type} gives {len(results)} results, "
+                    f"{len(node.outputs)} is due",
+                    where=node.name,
+                )
+            for value, array in zip(node.outputs, results, strict=True):
+                _check_result(value, array, {})
+                known[value.name] = array
+
+
+def _operand(value: Value | None, known: Mapping[str, NDArray]) -> NDArray | None:
+    if value is None:
+        return None
+    return known[value.name] if value.data is None else value.data.numpy()
+
+
+def _bind(value: Value) -> OrtValue:
+    """Return a weight over the array's own memory, which the OrtValue keeps alive."""
+    assert value.data is not None  # weights() yields no other
+    return _ort_value(value.data.numpy(), value.dtype)
+
+
+def _ort_value(array: NDArray, dtype: str) -> OrtValue:
+    """Return `array` as an OrtValue; it is copied only if it is not row-major, native and of `dtype`."""
+    native = np.ascontiguousarray(array, numpy_dtype(dtype)).reshape(array.shape)
+    if native.dtype.isbuiltin == 1:
+        return onnxruntime.OrtValue.ortvalue_from_numpy(native)
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(native, element_type(dtype))
+
+
+def _with_options(providers: Sequence[str]) -> list[str | tuple[str, dict[str, str]]]:
+    """Make CUDA compute in float32, not in TF32, whose errors hide those that are looked for."""
+    return [(p, {"use_tf32": "0"}) if p == "CUDAExecutionProvider" else p for p in providers]
+
+
+def _check_providers(providers: Sequence[str]) -> None:
+    available = onnxruntime.get_available_providers()
+    for provider in providers:
+        if provider not in available:
+            raise UsageError(
+                f"onnxruntime has no {provider} here, it has {', '.join(available)}",
+                hint="install the build of onnxruntime that has it, for CUDA onnxruntime-gpu",
+            )
+    if not providers:
+        raise UsageError(f"no provider is given, onnxruntime has {', '.join(available)}")
+
+
+def _check_inputs(graph: Graph, inputs: Mapping[str, NDArray]) -> dict[Symbol, tuple[int, str]]:
+    """Check the arrays against the graph's inputs; return each symbol's size and the input that gave it."""
+    declared = {value.name: value for value in graph.inputs}
+    for name in inputs:
+        if name not in declared:
+            raise CaffeforgeError(
+                f"there is no input {name}, the graph takes {', '.join(declared) or 'none'}"
+            )
+    sizes: dict[Symbol, tuple[int, str]] = {}
+    for value in graph.inputs:
+        if value.name not in inputs:
+            raise CaffeforgeError(f"input {value.name} is missing, expected {value.type_text()}")
+        _check_input(value, inputs[value.name], sizes)
+    return sizes
+
+
+def _check_input(value: Value, array: NDArray, sizes: dict[Symbol, tuple[int, str]]) -> None:
+    if not isinstance(array, np.ndarray):
+        raise CaffeforgeError(f"input {value.name} is a {type(array).__name__}, expected a NumPy array")
+    if array.dtype.name != value.dtype:
+        raise CaffeforgeError(f"input {value.name} is {array.dtype.name}, expected {value.type_text()}")
+    if len(array.shape) != value.rank or any(
+        isinstance(dim, int) and dim != size for dim, size in zip(value.dims, array.shape, strict=True)
+    ):
+        raise CaffeforgeError(
+            f"input {value.name} has shape {list(array.shape)}, expected {value.type_text()}"
+        )
+    for dim, size in zip(value.dims, array.shape, strict=True):
+        if isinstance(dim, Symbol):
+            before, source = sizes.setdefault(dim, (size, value.name))
+            if before != size:
+                raise CaffeforgeError(
+                    f"input {value.name} has {dim} = {size}, but input {source} has {dim} = {before}"
+                )
+
+
+def _check_result(value: Value, array: NDArray, sizes: Mapping[Symbol, tuple[int, str]]) -> None:
+    """Refuse a result that is not of the declared type: whoever made the graph inferred wrongly."""
+    dims = [sizes[d][0] if isinstance(d, Symbol) and d in sizes else d for d in value.dims]
+    fits = len(dims) == array.ndim and all(
+        isinstance(dim, Symbol) or dim == size for dim, size in zip(dims, array.shape, strict=True)
+    )
+    if not fits or (value.data is None and array.dtype.name != value.dtype):
+        computed = f"{array.dtype.name}{list(array.shape)}"
+        raise GraphError(f"{value.name} is declared {value.type_text()}, but {computed} was computed")

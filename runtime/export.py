@@ -1,0 +1,110 @@
+"""``export``: trace, legalize, write, read back, compare; files take their names only if all went well."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.assemble import assemble
+from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.caffe_files import write_files
+from caffeforge.runtime.caffemodel import casts
+from caffeforge.runtime.errors import VerificationError
+from caffeforge.runtime.legalize import legalize
+from caffeforge.runtime.net import Net
+from caffeforge.runtime.report import ExportResult
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.torch_front.source import TorchSource
+    from caffeforge.runtime.verify import Verification
+
+MAP_VERSION = 1
+
+
+def export(
+    backend: Backend,
+    model: Any,
+    example_inputs: Any,
+    path: str | Path,
+    *,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    verify: bool = True,
+    approximate: bool = False,
+) -> ExportResult:
+    """Convert a PyTorch model to `backend`; see ``export`` of a generated package."""
+    from caffeforge.runtime.torch_front import trace
+
+    source = trace(model, example_inputs, input_names=input_names, output_names=output_names)
+    net = assemble(source.graph, legalize(source.graph, backend), backend)
+    notes = [*source.notes, *casts(net)]
+    found: list[Verification] = []
+
+    def check(prototxt: Path, caffemodel: Path) -> None:
+        found.append(_verify(source, net, backend, prototxt, caffemodel))
+
+    files = write_files(net, backend, Path(path), map_text(net, backend), check if verify else None)
+    return ExportResult(
+        files=tuple(files),
+        verification=found[0] if found else None,
+        notes=tuple(notes),
+        layers=len(net.layers),
+        weights_bytes=sum(4 * blob.size for layer in net.layers for blob in layer.blobs),
+    )
+
+
+def map_text(net: Net, backend: Backend) -> str:
+    """Return the map of a net as JSON: for each layer, where it comes from and by which rule."""
+    layers = [
+        {
+            "layer": layer.name,
+            "type": layer.type,
+            "tops": list(layer.tops),
+            "op": layer.op,
+            "rule": layer.rule,
+            "module": layer.origin.module,
+            "source_op": layer.origin.op,
+            "source": layer.origin.source,
+            "value": layer.source,
+        }
+        for layer in net.layers
+    ]
+    document = {"map": MAP_VERSION, "backend": backend.name, "net": net.name, "layers": layers}
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _verify(
+    source: TorchSource, net: Net, backend: Backend, prototxt: Path, caffemodel: Path
+) -> Verification:
+    """Compare the written files with the source on the example and on another input.
+
+    Raises:
+        VerificationError: a layer or output differs; the text holds the table.
+    """
+    from caffeforge.runtime.loaded import load
+    from caffeforge.runtime.verify import merge, verify
+
+    loaded = load(prototxt, caffemodel, backend)
+    rows = [(layer.source, layer.name, layer.type, layer.origin) for layer in net.layers if layer.source]
+    outputs = [value.name for value in source.graph.outputs]
+    blobs = list(dict.fromkeys([*(row[0] for row in rows), *outputs]))
+    verifications = []
+    for inputs in (source.example, _other(source.example)):
+        result = loaded.run(inputs, blobs)
+        verifications.append(verify(source.reference(inputs), result, rows, outputs))
+    verification = merge(verifications)
+    if not verification.passed:
+        text = f"the files do not compute what the model does: {verification.summary()}"
+        raise VerificationError(f"{text}\n{verification.table()}", hint="nothing was written")
+    return verification
+
+
+def _other(example: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    """Return inputs like the example's: its own elements in another order, so that ranges stay as they are."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    return {name: generator.permutation(a.reshape(-1)).reshape(a.shape) for name, a in example.items()}

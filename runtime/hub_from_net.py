@@ -1,0 +1,142 @@
+"""Net -> hub, layer by layer: the type's reader builds nodes, shapes are known before the next layer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from caffeforge.generated import hub
+from caffeforge.runtime.backend import Backend, Reader
+from caffeforge.runtime.errors import GraphError, ReadError
+from caffeforge.runtime.graph import Graph, Node, Value
+from caffeforge.runtime.net import Layer, Net
+from caffeforge.runtime.read import Read
+from caffeforge.runtime.refusal import Refused
+
+
+@dataclass(frozen=True)
+class HubNet:
+    """A net as a hub graph; `blobs` gives the value that each blob holds in the end."""
+
+    graph: Graph
+    blobs: Mapping[str, Value]
+
+
+def hub_from_net(net: Net, backend: Backend, shapes: Mapping[str, tuple[int, ...]] | None = None) -> HubNet:
+    """Return what `net` computes.
+
+    Args:
+        shapes: shapes of inputs that differ from those in the net, as by ``Net.reshape`` in pycaffe.
+
+    Raises:
+        ReadError: naming the layer, and the condition of its rule that does not hold.
+    """
+    _check_types(net, backend)
+    return _Reading(net, backend, shapes or {}).run()
+
+
+def _check_types(net: Net, backend: Backend) -> None:
+    unknown: dict[str, list[str]] = {}
+    for layer in net.layers:
+        if layer.type not in backend.readers:
+            unknown.setdefault(layer.type, []).append(layer.name)
+    if unknown:
+        listed = "; ".join(f"{kind} ({', '.join(names[:3])})" for kind, names in unknown.items())
+        hint = "cut the net before them, or add their meaning under layers: of the mapping"
+        raise ReadError(f"no rule of {backend.name} tells what these layers compute: {listed}", hint=hint)
+
+
+class _Reading:
+    def __init__(self, net: Net, backend: Backend, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self.net = net
+        self.backend = backend
+        self.shapes = shapes
+        self.inputs: list[Value] = []
+        self.nodes: list[Node] = []
+        self.blobs: dict[str, Value] = {}
+        self.writes_left = Counter(top for layer in net.layers for top in layer.tops)
+
+    def run(self) -> HubNet:
+        for name, shape in self.net.inputs:
+            self._input(name, shape)
+        for layer in self.net.layers:
+            try:
+                self._layer(layer, self.backend.readers[layer.type])
+            except Refused as refused:
+                where = f"layer {layer.name} ({layer.type})"
+                rule = f" [{refused.rule}]" if refused.rule else ""
+                raise ReadError(f"{refused.sentence}{rule}", where=where) from None
+            except GraphError as error:
+                raise ReadError(error.what, where=f"layer {layer.name} ({layer.type})") from None
+        outputs = self._outputs()
+        _make_unique(self.nodes, {*self.inputs, *self.blobs.values()})
+        return HubNet(Graph(self.net.name or "net", self.inputs, outputs, self.nodes), self.blobs)
+
+    def _input(self, name: str, shape: Iterable[int]) -> None:
+        given = self.shapes.get(name, tuple(shape))
+        value = Value(name if not self.writes_left[name] else f"{name}@input", "float32", given)
+        self.inputs.append(value)
+        self.blobs[name] = value
+
+    def _layer(self, layer: Layer, reader: Reader) -> None:
+        for field, _ in layer.param.present():
+            if field.name not in reader.reads and field.name not in reader.ignores:
+                raise Refused(f"field {field.name} is set, and the rule does not read it", reader.rule)
+        for bottom in layer.bottoms:
+            if bottom not in self.blobs:
+                raise Refused(f"bottom {bottom} is not computed by any layer before")
+        read = Read(layer, [self.blobs[bottom] for bottom in layer.bottoms])
+        reader.function(read, layer.param)
+        if read.input_shapes:
+            for top, shape in zip(layer.tops, read.input_shapes, strict=True):
+                self.writes_left[top] -= 1
+                self._input(top, shape)
+            return
+        self.nodes += read.nodes
+        own = {value for node in read.nodes for value in node.outputs}
+        for top, value in zip(layer.tops, list(read.results()), strict=True):
+            if value not in own:
+                result = Value(top, value.dtype, value.dims)
+                self.nodes.append(
+                    Node(f"{layer.name}/{top}", hub.Identity(), [value], [result], layer.origin)
+                )
+                value = result
+            own.discard(value)
+            self.writes_left[top] -= 1
+            value.name = f"{top}@{layer.name}" if self.writes_left[top] else top
+            self.blobs[top] = value
+
+    def _outputs(self) -> list[Value]:
+        """Return the net's outputs; one that is an input goes through Identity."""
+        outputs = []
+        for name in self.net.outputs():
+            value = self.blobs[name]
+            if value.producer is None:
+                result = Value(f"{name}@output", value.dtype, value.dims)
+                self.nodes.append(Node(f"{name}@output", hub.Identity(), [value], [result]))
+                value = result
+            outputs.append(value)
+        return outputs
+
+
+def _make_unique(nodes: list[Node], blobs: Collection[Value]) -> None:
+    """Rename nodes, constants and inner values that have a blob's or another's name."""
+    taken = {value.name for value in blobs}
+    inner = dict.fromkeys(v for node in nodes for v in (*node.inputs, *node.outputs) if v is not None)
+    for value in inner:
+        if value not in blobs:
+            value.name = _free(value.name, taken)
+            taken.add(value.name)
+    names: set[str] = set()
+    for node in nodes:
+        node.name = _free(node.name, names)
+        names.add(node.name)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    count, free = 1, name
+    while free in taken:
+        count += 1
+        free = f"{name}~{count}"
+    return free

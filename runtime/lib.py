@@ -1,0 +1,219 @@
+"""The functions that expressions of mappings may call. Each is total over its types and typed.
+
+Sizes are in elements, windows in (height, width) order or, for N-D layers, outermost axis first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from caffeforge.runtime.array import Array, Elementwise, Full
+from caffeforge.runtime.array import reshape as _reshape
+from caffeforge.runtime.array import transpose as _transpose
+from caffeforge.runtime.graph import Value
+from caffeforge.runtime.refusal import Refused
+
+Ints = Sequence[int]
+Const = Value | Array
+
+
+def add(a: Ints, b: Ints) -> tuple[int, ...]:
+    """Return the sums of two lists of equal length, element by element."""
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def sub(a: Ints, b: Ints) -> tuple[int, ...]:
+    """Return the differences of two lists of equal length, element by element."""
+    return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+def ones(count: int) -> tuple[int, ...]:
+    """Return `count` ones."""
+    return (1,) * count
+
+
+def zeros(count: int) -> tuple[int, ...]:
+    """Return `count` zeros."""
+    return (0,) * count
+
+
+def cumulative(sizes: Ints) -> tuple[int, ...]:
+    """Return the running sums of `sizes` without the last: where a list of these sizes is cut."""
+    points, total = [], 0
+    for size in sizes[:-1]:
+        total += size
+        points.append(total)
+    return tuple(points)
+
+
+def pieces(points: Ints, size: int) -> tuple[int, ...]:
+    """Return the sizes of the pieces when an axis of `size` is cut at `points`."""
+    borders = [0, *points, size]
+    return tuple(stop - start for start, stop in zip(borders, borders[1:]))
+
+
+def equal_pieces(size: int, count: int) -> tuple[int, ...]:
+    """Return `count` equal pieces of an axis of `size`; Refused if it does not divide."""
+    if size % count:
+        raise Refused(f"an axis of {size} cannot be cut into {count} equal pieces")
+    return (size // count,) * count
+
+
+def product(sizes: Ints) -> int:
+    """Return the product of `sizes`."""
+    result = 1
+    for size in sizes:
+        result *= size
+    return result
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """Return an axis counted from the front; Refused if it lies outside the rank."""
+    if not -rank <= axis < rank:
+        raise Refused(f"axis {axis} lies outside rank {rank}")
+    return axis % rank
+
+
+def spatial(each: Ints | int, height: int, width: int, default: int, axes: int) -> tuple[int, ...]:
+    """Return a window size by Caffe's rule: `height`/`width` if given, else `each` once or per axis.
+
+    Args:
+        each: the repeated (or scalar) field; empty or 0 if it is absent.
+        height: the ``_h`` field, 0 if absent, as `width`; they stand for 2-D only.
+        axes: how many spatial axes the bottom has.
+    """
+    if height or width:
+        return (height or default, width or default)
+    values = (each,) * bool(each) if isinstance(each, int) else tuple(each)
+    if len(values) not in (0, 1, axes):
+        raise Refused(f"{len(values)} sizes are given for {axes} spatial axes")
+    return values if len(values) == axes else (values or (default,)) * axes
+
+
+def caffe_pool_size(sizes: Ints, kernel: Ints, stride: Ints, pad: Ints) -> tuple[int, ...]:
+    """Return the output sizes of Caffe's Pooling: ceil, then its clip rule.
+
+    Where any pad is set, a last window that would begin beyond the input and its front padding is dropped.
+    """
+    outs = [-((k - s - 2 * p) // t) + 1 for s, k, t, p in zip(sizes, kernel, stride, pad, strict=True)]
+    if any(pad):
+        outs = [o - ((o - 1) * t >= s + p) for o, s, t, p in zip(outs, sizes, stride, pad)]
+    return tuple(outs)
+
+
+def caffe_overhang(sizes: Ints, kernel: Ints, stride: Ints, pad: Ints) -> tuple[int, ...]:
+    """Return how far Caffe's last pooling window reaches beyond the input and its end padding."""
+    outs = caffe_pool_size(sizes, kernel, stride, pad)
+    return tuple(
+        max(0, (o - 1) * t + k - s - 2 * p) for o, s, k, t, p in zip(outs, sizes, kernel, stride, pad)
+    )
+
+
+def caffe_windows_inside(sizes: Ints, kernel: Ints, stride: Ints, pad: Ints) -> bool:
+    """Tell whether each of Caffe's pooling windows holds at least one element of the input."""
+    outs = caffe_pool_size(sizes, kernel, stride, pad)
+    return all(p < k and (o - 1) * t - p < s for o, s, k, t, p in zip(outs, sizes, kernel, stride, pad))
+
+
+def covers(outer: Ints, inner: Ints) -> bool:
+    """Tell whether no size of `inner` is larger than that of `outer`."""
+    return all(a >= b for a, b in zip(outer, inner, strict=True))
+
+
+def broadcast_axis(shape: Ints, operand: Ints) -> int:
+    """Return the axis of `shape` at which `operand`, without its outer ones, stands as a contiguous run.
+
+    NumPy's broadcasting aligns the last axes. -1 if `operand` would not broadcast into `shape` that way.
+    """
+    run = broadcast_run(operand)
+    if len(operand) > len(shape):
+        return -1
+    if not run:
+        return 0
+    leading = next(i for i, size in enumerate(operand) if size != 1)
+    axis = len(shape) - len(operand) + leading
+    return axis if tuple(shape[axis : axis + len(run)]) == run else -1
+
+
+def broadcast_run(operand: Ints) -> tuple[int, ...]:
+    """Return the sizes of `operand` without its leading and trailing ones."""
+    sizes = list(operand)
+    while sizes and sizes[0] == 1:
+        sizes.pop(0)
+    while sizes and sizes[-1] == 1:
+        sizes.pop()
+    return tuple(sizes)
+
+
+def slice_cuts(
+    shape: Ints, starts: Ints | None, ends: Ints | None, axes: Ints | None
+) -> tuple[tuple[int, int, int], ...]:
+    """Return (axis, begin, end) for each axis of `shape` that an ONNX Slice of step 1 really cuts."""
+    cuts = []
+    for index, (start, end) in enumerate(zip(starts or (), ends or (), strict=True)):
+        axis = axis_of(axes[index] if axes is not None else index, len(shape))
+        size = shape[axis]
+        begin, stop = (min(max(at + size if at < 0 else at, 0), size) for at in (start, end))
+        if stop <= begin:
+            raise Refused(f"axis {axis} is cut to nothing")
+        if (begin, stop) != (0, size):
+            cuts.append((axis, begin, stop))
+    return tuple(cuts)
+
+
+def caffe_reshape(shape: Ints, dims: Ints, axis: int, num_axes: int) -> tuple[int, ...]:
+    """Return the output shape of Caffe's Reshape: `dims` replace `num_axes` axes of `shape` from `axis` on.
+
+    A 0 in `dims` keeps the axis at its place, one -1 takes what is left; `num_axes` -1 means all that follow.
+    """
+    start = axis if axis >= 0 else len(shape) + axis + 1
+    stop = len(shape) if num_axes == -1 else start + num_axes
+    if not 0 <= start <= stop <= len(shape):
+        raise Refused(f"axes {start} to {stop} lie outside rank {len(shape)}")
+    if any(dim == 0 and start + index >= stop for index, dim in enumerate(dims)) or list(dims).count(-1) > 1:
+        raise Refused("a 0 keeps an axis of the bottom, and -1 stands once")
+    middle = [shape[start + index] if dim == 0 else dim for index, dim in enumerate(dims)]
+    known = product([dim for dim in middle if dim != -1])
+    total = product(shape[start:stop])
+    if -1 in middle:
+        middle[middle.index(-1)] = total // known if known else 0
+    if product(middle) != total:
+        raise Refused(f"{list(shape)} has no shape {list(dims)} from axis {start}")
+    return (*shape[:start], *middle, *shape[stop:])
+
+
+def full(shape: Ints, value: float) -> Array:
+    """Return a float32 array that is `value` everywhere."""
+    return Full(shape, value)
+
+
+def reshape(source: Const, shape: Ints) -> Array:
+    """Return a constant in another shape."""
+    return _reshape(array(source), shape)
+
+
+def transpose(source: Const) -> Array:
+    """Return a constant matrix transposed."""
+    return _transpose(array(source), (1, 0))
+
+
+def array(source: Const) -> Array:
+    """Return the elements of a constant; Refused if it is computed when the model runs."""
+    if isinstance(source, Array):
+        return source
+    if source.data is None:
+        raise Refused(f"{source.name} must be a constant, it is computed")
+    return source.data
+
+
+def is_constant(source: Const) -> bool:
+    """Tell whether the elements are known."""
+    return isinstance(source, Array) or source.data is not None
+
+
+def caffe_statistic(blob: Const, factor: Const) -> Array:
+    """Return a BatchNorm blob divided by its scale factor; a factor of 0 gives zeros, as in Caffe."""
+    scale = float(array(factor).numpy().reshape(-1)[0])
+    inverse = 1.0 / scale if scale else 0.0
+    source = array(blob)
+    return source if inverse == 1.0 else Elementwise(source, lambda slab: slab * slab.dtype.type(inverse))

@@ -1,0 +1,73 @@
+"""The base of the typed classes that the generator writes for a dialect's proto messages.
+
+A field that is ``None`` (or an empty tuple, if repeated) is absent: proto2 presence is kept apart from
+the default. Enum values are held by name. ``FIELDS`` tells writers and readers the wire form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+from caffeforge.runtime.op import python_name
+
+
+class Field(NamedTuple):
+    """One field of a message as the schema declares it.
+
+    Attributes:
+        kind: proto scalar name (``int32``, ``float``, ...), ``enum`` or ``message``.
+        type: the enum's values by name, or the class of the message; None for scalars.
+        default: the declared default, None if there is none; enum values by name.
+    """
+
+    name: str
+    number: int
+    kind: str
+    label: str = "optional"
+    packed: bool = False
+    default: Any = None
+    type: Any = None
+
+
+class Message:
+    """A frozen proto message; equal by value."""
+
+    __slots__ = ()
+    FIELDS: ClassVar[tuple[Field, ...]] = ()
+
+    def present(self) -> Iterator[tuple[Field, Any]]:
+        """Yield each field that is set, in declaration order; a repeated one as its tuple."""
+        for field in self.FIELDS:
+            value = getattr(self, python_name(field.name))
+            if value is not None and value != ():
+                yield field, value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            getattr(self, python_name(f.name)) == getattr(other, python_name(f.name)) for f in self.FIELDS
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(getattr(self, python_name(f.name)) for f in self.FIELDS)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{f.name}={v!r}' for f, v in self.present())})"
+
+
+class LayerParam(Message):
+    """The parameters of one layer type.
+
+    ``PARAM`` is the field of LayerParameter that holds them; where it is None, ``FIELDS`` are fields of
+    LayerParameter itself (a layer type with none, or with several parameter messages).
+    """
+
+    __slots__ = ()
+    TYPE: ClassVar[str]
+    PARAM: ClassVar[Field | None] = None
+
+
+EnumTable = Mapping[str, int]

@@ -1,0 +1,75 @@
+"""The base of the hub's operator classes, which are generated into ``caffeforge.generated.hub``.
+
+An op is a frozen value: its class says which ONNX operator it is, its fields hold the attributes
+and those inputs that ONNX passes as tensors but that a compiler must know (``schemas/hub/ops.yaml``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal, NamedTuple
+
+Option = Literal["single", "optional", "variadic"]
+
+
+class Formal(NamedTuple):
+    """One formal input or output of an op, under ONNX's name."""
+
+    name: str
+    option: Option = "single"
+    static: bool = False  # an input that is a field of the op when it is constant
+
+
+class Attribute(NamedTuple):
+    """One field of an op: ``kind`` is int, ints, float, floats, string, strings, tensor, graph or type."""
+
+    name: str
+    kind: str
+    static: bool = False  # ONNX passes it as an input, of element type ``dtype``
+    dtype: str = ""
+
+
+class Op:
+    """A hub operator with its static arguments; equal and hashable by value."""
+
+    __slots__ = ()
+    op_type: ClassVar[str]
+    domain: ClassVar[str] = ""
+    inputs: ClassVar[tuple[Formal, ...]] = ()
+    outputs: ClassVar[tuple[Formal, ...]] = ()
+    attributes: ClassVar[tuple[Attribute, ...]] = ()
+
+    def fields(self) -> Iterator[tuple[Attribute, Any]]:
+        """Yield each attribute that is present, in declaration order."""
+        for attribute in self.attributes:
+            value = getattr(self, python_name(attribute.name))
+            if value is not None:
+                yield attribute, value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set")
+
+    def _key(self) -> tuple[object, ...]:
+        return tuple(getattr(self, slot) for slot in self.__slots__)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._key()))
+
+    def __repr__(self) -> str:
+        return f"{self.op_type}({', '.join(f'{a.name}={v!r}' for a, v in self.fields())})"
+
+
+def python_name(name: str) -> str:
+    """Return an ONNX or proto name as a Python identifier: keywords get a trailing underscore.
+
+    The hub's and the dialects' names are checked to be identifiers when their classes are generated.
+    """
+    return name + "_" if name in KEYWORDS else name
+
+
+KEYWORDS = frozenset(
+    ["False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield"]
+)

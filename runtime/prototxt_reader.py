@@ -1,0 +1,281 @@
+"""Prototxt of one dialect as a Net without weights: what Caffe would build from it in phase TEST.
+
+protobuf parses the text with the dialect's own schema; this module then refuses what would be read
+wrongly: parameters that a layer's type does not have, nets in the formats before 2015, layers fixed to
+phase TRAIN. What only steers training is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from google.protobuf import text_format
+from google.protobuf.message import Message as Proto
+
+from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.errors import FileError, joined
+from caffeforge.runtime.net import Layer, Net
+from caffeforge.runtime.private_pool import PrivatePool, typed_layer
+
+# What a LayerParameter says of training, sharing and phases: none of it is a parameter of a layer.
+TRAINING_FIELDS: Final = frozenset({"param", "loss_weight", "propagate_down", "include", "exclude", "phase"})
+_NET_FIELDS: Final = frozenset({"input", "input_shape", "input_dim", "state", "force_backward", "debug_info"})
+_TOKEN: Final = re.compile(
+    r'"(?:\\.|[^"\\\n])*"'
+    r"|'(?:\\.|[^'\\\n])*'"
+    r"|#[^\n]*"
+    r"|(?P<open>[{<\[])|(?P<close>[}>\]])|(?P<word>\w+)"
+)
+
+
+class Share(NamedTuple):
+    """What ``param { name: }`` says of one blob: the name under which layers share it, or empty."""
+
+    name: str
+    permissive: bool
+
+
+@dataclass(frozen=True)
+class Prototxt:
+    """A net as its text describes it.
+
+    Attributes:
+        net: its layers have no blobs yet.
+        sharing: for each layer of `net`, the shares of its first blobs.
+        dropped: names of the layers that the net has only in other phases or stages.
+        source: the text and its name, for places in messages.
+        indices: for each layer of `net`, its index among the layers of the text.
+    """
+
+    net: Net
+    sharing: tuple[tuple[Share, ...], ...]
+    dropped: frozenset[str]
+    source: Source
+    indices: tuple[int, ...]
+
+    def place(self, index: int) -> str:
+        """Return ``file:line:col`` of layer `index` of the net."""
+        return self.source.place("layer", self.indices[index])
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a net and the name of its file."""
+
+    text: str
+    name: str
+
+    def place(self, word: str, index: int) -> str:
+        """Return ``file:line:col`` of the `index`-th `word` outside all braces, else the file's name."""
+        found = [offset for name, offset in self._words if name == word]
+        if index >= len(found):
+            return self.name
+        line = self.text.count("\n", 0, found[index])
+        column = found[index] - (self.text.rfind("\n", 0, found[index]) + 1)
+        return f"{self.name}:{line + 1}:{column + 1}"
+
+    def has(self, word: str) -> bool:
+        """Tell whether `word` stands outside all braces."""
+        return any(name == word for name, _ in self._words)
+
+    @cached_property
+    def _words(self) -> list[tuple[str, int]]:
+        """The words outside all braces, each with its offset."""
+        depth, words = 0, []
+        for token in _TOKEN.finditer(self.text):
+            depth += bool(token["open"]) - bool(token["close"])
+            if token["word"] and not depth:
+                words.append((token["word"], token.start()))
+        return words
+
+
+def decode(raw: bytes) -> str:
+    """Return the text of a prototxt; bytes that are not UTF-8 (comments in GBK) become lone surrogates."""
+    return raw.decode("utf-8-sig", "surrogateescape")
+
+
+def parse(text: str, backend: Backend, name: str = "prototxt", pool: PrivatePool | None = None) -> Prototxt:
+    """Return the net that `text` describes in the backend's dialect; `name` stands for the file in messages.
+
+    Raises:
+        FileError: the text is not a net of this dialect; it lists every layer that cannot be read.
+    """
+    pool = pool or PrivatePool(backend)
+    source = Source(text, name)
+    proto = pool.message("NetParameter")()
+    try:
+        text_format.Parse(text, proto)
+    except text_format.ParseError as error:
+        raise _parse_error(error, source, backend, pool) from None
+    return _Reader(backend, pool, source).read(proto)
+
+
+class _Reader:
+    """Turns one parsed NetParameter into a Net."""
+
+    def __init__(self, backend: Backend, pool: PrivatePool, source: Source) -> None:
+        self.backend = backend
+        self.source = source
+        skeleton = backend.skeleton
+        self.net_name = pool.field_name("NetParameter", skeleton.net_name)
+        self.net_layer = pool.field_name("NetParameter", skeleton.net_layer)
+        self.name = pool.field_name("LayerParameter", skeleton.layer_name)
+        self.type = pool.field_name("LayerParameter", skeleton.layer_type)
+        self.bottom = pool.field_name("LayerParameter", skeleton.layer_bottom)
+        self.top = pool.field_name("LayerParameter", skeleton.layer_top)
+
+    def read(self, proto: Proto) -> Prototxt:
+        self._refuse_net_fields(proto)
+        stages = frozenset(_get(_get(proto, "state"), "stage", ()))
+        problems: list[FileError] = []
+        layers, sharing, indices, dropped = [], [], [], set()
+        for index, layer in enumerate(getattr(proto, self.net_layer)):
+            try:
+                if not _included(layer, stages):
+                    dropped.add(getattr(layer, self.name))
+                    continue
+                layers.append(self._layer(layer))
+                sharing.append(_shares(layer))
+                indices.append(index)
+            except FileError as problem:
+                problem.where = self.source.place(self.net_layer, index)
+                problems.append(problem)
+        if problems:
+            raise joined(problems, self.source.name)
+        net = Net(getattr(proto, self.net_name), layers, self._inputs(proto))
+        return Prototxt(net, tuple(sharing), frozenset(dropped), self.source, tuple(indices))
+
+    def _refuse_net_fields(self, proto: Proto) -> None:
+        given = [descriptor.name for descriptor, _ in proto.ListFields()]
+        if "layers" in given:
+            raise _legacy(self.source)
+        for name in given:
+            if name not in _NET_FIELDS and name not in (self.net_name, self.net_layer):
+                where = self.source.place(name, 0)
+                raise FileError(f"the net sets {name}, which has no meaning known here", where=where)
+        if self.net_layer not in given:
+            raise FileError("the text describes no layers", where=self.source.name)
+
+    def _layer(self, proto: Proto) -> Layer:
+        name, kind = getattr(proto, self.name), getattr(proto, self.type)
+        cls = self.backend.layer_types.get(kind)
+        if cls is None:
+            near = get_close_matches(kind, self.backend.layer_types, 1)
+            hint = f"did you mean {near[0]}?" if near else "name the dialect that the net is written in"
+            raise FileError(f"layer {name} has type {kind!r}, unknown to {self.backend.name}", hint=hint)
+        reader = self.backend.readers.get(kind)
+        own = {cls.PARAM.name} if cls.PARAM is not None else {field.name for field in cls.FIELDS}
+        own |= {self.name, self.type, self.bottom, self.top} | TRAINING_FIELDS
+        own.update(reader.ignores if reader else ())
+        for descriptor, _ in proto.ListFields():
+            if descriptor.name not in own:
+                raise FileError(
+                    f"layer {name} sets {descriptor.name}, which means nothing to its type {kind}",
+                    hint="remove it, or name it under `ignore:` of the type's rule",
+                )
+        if _enum_name(proto, "phase") == "TRAIN":
+            raise FileError(f"layer {name} is fixed to phase TRAIN", hint="remove `phase: TRAIN` from it")
+        return Layer(
+            name=name,
+            param=typed_layer(cls, proto),
+            bottoms=tuple(getattr(proto, self.bottom)),
+            tops=tuple(getattr(proto, self.top)),
+            rule=reader.rule if reader else "",
+        )
+
+    def _inputs(self, proto: Proto) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Return the inputs given as fields of the net, each with its shape, as Caffe pairs them."""
+        names = tuple(_get(proto, "input", ()))
+        shapes = [tuple(shape.dim) for shape in _get(proto, "input_shape", ())]
+        dims = tuple(_get(proto, "input_dim", ()))
+        if not shapes and len(dims) == 4 * len(names):  # older nets
+            shapes = [dims[start : start + 4] for start in range(0, len(dims), 4)]
+        if len(shapes) != len(names):
+            given = f"{len(shapes)} input_shape" if shapes else f"{len(dims)} input_dim"
+            raise FileError(
+                f"the net names {len(names)} inputs and gives {given}",
+                where=self.source.place("input", 0),
+                hint="give each input one input_shape, or four input_dim",
+            )
+        return tuple(zip(names, shapes, strict=True))
+
+
+def _get(proto: Any, name: str, default: Any = None) -> Any:
+    """Return a field of `proto`, `default` if its schema has no such field."""
+    known = proto is not None and name in proto.DESCRIPTOR.fields_by_name
+    return getattr(proto, name) if known else default
+
+
+def _enum_name(proto: Proto, name: str) -> str:
+    """Return the value of an enum field by name, empty if it is not set or not in the schema."""
+    field = proto.DESCRIPTOR.fields_by_name.get(name)
+    if field is None or field.enum_type is None or not proto.HasField(name):
+        return ""
+    return str(field.enum_type.values_by_number[getattr(proto, name)].name)
+
+
+def _included(layer: Proto, stages: frozenset[str]) -> bool:
+    """Tell whether a net in phase TEST, at level 0 and in `stages` has this layer, by Caffe's rules."""
+    include, exclude = _get(layer, "include", ()), _get(layer, "exclude", ())
+    if include and exclude:
+        raise FileError("a layer has both include and exclude rules, of which Caffe takes only one kind")
+    if include:
+        return any(_meets(rule, stages) for rule in include)
+    return not any(_meets(rule, stages) for rule in exclude)
+
+
+def _meets(rule: Proto, stages: frozenset[str]) -> bool:
+    return (
+        _enum_name(rule, "phase") in ("", "TEST")
+        and not (rule.HasField("min_level") and rule.min_level > 0)  # type: ignore[attr-defined]
+        and not (rule.HasField("max_level") and rule.max_level < 0)  # type: ignore[attr-defined]
+        and stages.issuperset(_get(rule, "stage", ()))
+        and stages.isdisjoint(_get(rule, "not_stage", ()))
+    )
+
+
+def _shares(layer: Proto) -> tuple[Share, ...]:
+    return tuple(
+        Share(_get(spec, "name", ""), _enum_name(spec, "share_mode") == "PERMISSIVE")
+        for spec in _get(layer, "param", ())
+    )
+
+
+def _parse_error(
+    error: text_format.ParseError, source: Source, backend: Backend, pool: PrivatePool
+) -> FileError:
+    """Return protobuf's complaint with its place, and with what may help."""
+    if source.has("layers") and not source.has("layer"):
+        return _legacy(source)
+    line, column = error.GetLine(), error.GetColumn()
+    if line is None:
+        return FileError(str(error), where=source.name)
+    lines = source.text.split("\n")
+    what = str(error).removeprefix(f"{line}:{column} : ").removeprefix(f"'{lines[line - 1]}': ")
+    if "surrogates not allowed" in what:
+        what = "a string is not UTF-8"
+    return FileError(what, where=f"{source.name}:{line}:{column}", hint=_hint(what, backend, pool))
+
+
+def _hint(what: str, backend: Backend, pool: PrivatePool) -> str:
+    field = re.fullmatch(r'Message type "([\w.]+)" has no field named "(\w+)"\.', what)
+    if field:
+        message = field[1].removeprefix(f"{backend.package}.")
+        near = get_close_matches(field[2], [f.name for f in pool.message(message).DESCRIPTOR.fields], 1)
+        meant = f"did you mean {near[0]}, or is" if near else "is"
+        return f"{meant} the net written in another dialect than {backend.name}?"
+    if re.match(r"Expected string but found: '[A-Z]", what):
+        return "a type without quotes is of the format before 2015: use Caffe's upgrade_net_proto_text"
+    return ""
+
+
+def _legacy(source: Source) -> FileError:
+    return FileError(
+        "the net is written with `layers`, the format before 2015 (V0 or V1)",
+        where=source.place("layers", 0),
+        hint="upgrade it with Caffe's upgrade_net_proto_text (and upgrade_net_proto_binary for the weights)",
+    )

@@ -1,0 +1,50 @@
+"""NumPy references of ops that ONNX lacks; the executor runs them between its ONNX sessions.
+
+A reference is registered by the module that knows the op:
+
+    @reference(caffe.PriorBox)
+    def prior_box(op: caffe.PriorBox, operands: Sequence[NDArray | None]) -> Sequence[NDArray]: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.errors import GraphError
+from caffeforge.runtime.graph import Node
+from caffeforge.runtime.op import Op
+
+# (op, operands at the positions of the op's inputs) -> results in the order of its outputs.
+Reference = Callable[[Any, Sequence["NDArray | None"]], Sequence[NDArray]]
+_Function = TypeVar("_Function", bound=Reference)
+
+_references: dict[type[Op], Reference] = {}
+
+
+def reference(op_class: type[Op]) -> Callable[[_Function], _Function]:
+    """Register the decorated function as the reference of `op_class`."""
+
+    def register(function: _Function) -> _Function:
+        _references[op_class] = function
+        return function
+
+    return register
+
+
+def find(node: Node) -> Reference:
+    """Return the reference of the node's op.
+
+    Raises:
+        GraphError: there is none.
+    """
+    found = _references.get(type(node.op))
+    if found is None:
+        raise GraphError(
+            f"{node.op.domain}.{node.op.op_type} is not an ONNX operator and has no reference, so it "
+            "cannot be run",
+            where=node.name,
+            hint=f"it comes from {node.origin}; register one with caffeforge.runtime.reference.reference",
+        )
+    return found

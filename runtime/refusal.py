@@ -1,0 +1,17 @@
+"""Why an alternative does not apply: raised by generated rules, collected by the legalizer."""
+
+from __future__ import annotations
+
+
+class Refused(Exception):
+    """A rule's alternative does not hold.
+
+    Attributes:
+        sentence: what is not so, in the mapping's words.
+        rule: where the condition stands, as ``mapping.yaml:41``; empty if the rule did not say.
+    """
+
+    def __init__(self, sentence: str, rule: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.rule = rule

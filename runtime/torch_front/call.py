@@ -1,0 +1,142 @@
+"""One ATen call as its handler sees it: arguments by name, and the hub nodes that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node as FxNode
+
+from caffeforge.runtime.array import Full
+from caffeforge.runtime.errors import FrontEndError
+from caffeforge.runtime.graph import Dim, Node, Value, constant
+from caffeforge.runtime.op import Op
+from caffeforge.runtime.torch_front.binding import bind
+from caffeforge.runtime.torch_front.provenance import origin
+from caffeforge.runtime.torch_front.registry import Result
+from caffeforge.runtime.torch_front.weights import dtype_name
+
+
+class Call:
+    """One call of an ATen overload.
+
+    Attributes:
+        origin: the module and line that it comes from.
+        nodes: the hub nodes built so far.
+        dims: the shape of its result; of the first one, if there are several.
+        dtype: the element type of its result; of the first one, if there are several.
+    """
+
+    def __init__(self, node: FxNode, operands: Mapping[FxNode, Result]) -> None:
+        assert isinstance(node.target, OpOverload)
+        self.origin = origin(node)
+        self.nodes: list[Node] = []
+        self._arguments = bind(node.target, node.args, node.kwargs)
+        self._operands = operands
+        value = node.meta["val"]
+        self._results: list[torch.Tensor] = [value] if isinstance(value, torch.Tensor) else list(value)
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return tuple(self._results[0].shape)
+
+    @property
+    def dtype(self) -> str:
+        return dtype_name(self._results[0].dtype)
+
+    @property
+    def result_dims(self) -> list[tuple[int, ...]]:
+        """The shape of each result, for operators that yield several."""
+        return [tuple(result.shape) for result in self._results]
+
+    # Arguments
+
+    def argument(self, name: str) -> Any:
+        """Return an argument that is no tensor as it was given: a number, flag, text, dtype or None."""
+        return self._arguments[name]
+
+    def has(self, name: str) -> bool:
+        """Tell whether an optional argument is given."""
+        return self._arguments[name] is not None
+
+    def value(self, name: str) -> Value:
+        """Return the value of a tensor argument; a number becomes a scalar constant of the result's type."""
+        return self._value(self._arguments[name])
+
+    def optional(self, name: str) -> Value | None:
+        """Return the value of a tensor argument, or None if it is not given."""
+        return self.value(name) if self.has(name) else None
+
+    def values(self, name: str) -> list[Value]:
+        """Return the values of an argument that is a list of tensors."""
+        return [self._value(element) for element in self._arguments[name]]
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        """Return an argument that is an integer or a list of them."""
+        given = self._arguments[name]
+        return (given,) if isinstance(given, int) else tuple(given)
+
+    def pair(self, name: str) -> tuple[int, int]:
+        """Return an argument for height and width; one integer stands for both."""
+        given = self.ints(name)
+        return given[0], given[-1]
+
+    def axis(self, name: str, rank: int) -> int:
+        """Return an argument that is an axis, counted from the front."""
+        return normalized(self._arguments[name], rank)
+
+    def image(self, name: str) -> Value:
+        """Return the value of an argument that must be a batch of images, (N, C, H, W).
+
+        Raises:
+            FrontEndError: it has no batch axis; PyTorch allows that, ONNX and Caffe do not.
+        """
+        value = self.value(name)
+        if value.rank != 4:
+            raise self.error(f"takes a tensor of rank {value.rank}", hint="give it a batch: (N, C, H, W)")
+        return value
+
+    # What the call becomes
+
+    def node(self, op: Op, *inputs: Value | None) -> Value:
+        """Add the node that yields the call's result."""
+        return self._add(op, inputs, [(self.dtype, self.dims)])[0]
+
+    def node_of_all(self, op: Op, *inputs: Value | None) -> list[Value]:
+        """Add the node that yields all results of a call that has several."""
+        return self._add(op, inputs, [(dtype_name(r.dtype), tuple(r.shape)) for r in self._results])
+
+    def helper(self, op: Op, *inputs: Value | None, dims: Sequence[Dim]) -> Value:
+        """Add a node that computes something of shape `dims` on the way, in the result's type."""
+        return self._add(op, inputs, [(self.dtype, dims)])[0]
+
+    def full(self, dims: Sequence[int], number: float, dtype: str = "") -> Value:
+        """Return a constant with `number` everywhere, in the result's type unless one is given."""
+        return constant("", Full(dims, number, dtype or self.dtype))
+
+    def error(self, sentence: str, hint: str = "") -> FrontEndError:
+        """Return the error that this call cannot be expressed; `sentence` continues the operator's name."""
+        return FrontEndError(f"{self.origin.op} {sentence}", where=str(self.origin), hint=hint)
+
+    def _value(self, argument: Any) -> Value:
+        if isinstance(argument, (bool, int, float)):
+            return self.full((), argument)
+        result = self._operands.get(argument) if isinstance(argument, FxNode) else None
+        if not isinstance(result, Value):
+            raise self.error(f"reads {argument}, which has no place in the hub")
+        return result
+
+    def _add(
+        self, op: Op, inputs: Sequence[Value | None], results: Sequence[tuple[str, Sequence[Dim]]]
+    ) -> list[Value]:
+        # Names are given once the whole graph is known, see naming.py.
+        values = [Value("", dtype, dims) for dtype, dims in results]
+        self.nodes.append(Node("", op, inputs, values, self.origin))
+        return values
+
+
+def normalized(axis: int, rank: int) -> int:
+    """Return an axis counted from the front; PyTorch gives a scalar one axis."""
+    return axis % max(rank, 1)

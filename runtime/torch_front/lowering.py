@@ -1,0 +1,188 @@
+"""Lowering: operators of a functional ATen graph become hub nodes; what cannot is reported at once."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Graph as FxGraph
+from torch.fx import Node as FxNode
+from torch.fx import map_arg
+
+from caffeforge.runtime.errors import FrontEndError
+from caffeforge.runtime.graph import Node, Value
+
+# Importing a file of handlers registers them.
+from caffeforge.runtime.torch_front import activation_ops as activation_ops
+from caffeforge.runtime.torch_front import arithmetic_ops as arithmetic_ops
+from caffeforge.runtime.torch_front import conv_ops as conv_ops
+from caffeforge.runtime.torch_front import linear_ops as linear_ops
+from caffeforge.runtime.torch_front import norm_ops as norm_ops
+from caffeforge.runtime.torch_front import pool_ops as pool_ops
+from caffeforge.runtime.torch_front import shape_ops as shape_ops
+from caffeforge.runtime.torch_front.call import Call
+from caffeforge.runtime.torch_front.provenance import op_name, origin
+from caffeforge.runtime.torch_front.registry import HANDLERS, Result
+from caffeforge.runtime.torch_front.weights import Weights, dtype_name
+
+aten = torch.ops.aten
+
+# Operators that give their tensor as it is: of a constant, its own memory stays.
+_SAME: Final = frozenset(
+    {
+        aten.alias.default,
+        aten.clone.default,
+        aten.contiguous.default,
+        aten.detach.default,
+        aten.lift_fresh_copy.default,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one operator became.
+
+    Attributes:
+        source: the operator in the functional graph.
+        nodes: its hub nodes, in order; none if it is no node in the hub, or is a constant.
+        results: its results that are values of the hub, in PyTorch's order.
+    """
+
+    source: FxNode
+    nodes: tuple[Node, ...]
+    results: tuple[Value | None, ...]
+
+    @property
+    def main(self) -> Node | None:
+        """The node that yields the operator's result; the others compute something on the way to it."""
+        produced = [value.producer for value in self.results if value is not None]
+        return next((node for node in self.nodes if node in produced), None)
+
+
+@dataclass
+class Lowering:
+    """One run over a functional graph.
+
+    Attributes:
+        weights: where the values of constants come from.
+        constants: tensors, or sequences of them, that do not depend on an input; at first the placeholders'.
+        operands: the hub values of operators and inputs; at first the inputs'.
+        steps: what has been lowered.
+        folded: operators that were computed now, for they depend on constants only.
+    """
+
+    weights: Weights
+    constants: dict[FxNode, Any]
+    operands: dict[FxNode, Result]
+    steps: list[Step] = field(default_factory=list)
+    folded: set[FxNode] = field(default_factory=set)
+    _without_handler: dict[str, list[FxNode]] = field(default_factory=dict)
+    _refusals: list[FrontEndError] = field(default_factory=list)
+
+    def run(self, graph: FxGraph) -> None:
+        """Lower all operators of `graph`.
+
+        Raises:
+            FrontEndError: lists every operator that has no handler or that its handler refuses.
+        """
+        for node in graph.nodes:
+            if node.op != "call_function":
+                continue
+            try:
+                self._visit(node)
+            except FrontEndError as error:
+                self._refusals.append(error)
+                self.operands[node] = _stand_in(node)
+        if self._refusals or self._without_handler:
+            raise self._report()
+
+    def _visit(self, node: FxNode) -> None:
+        if self._is_constant(node):
+            self.constants[node] = self._compute(node)
+            self.folded.add(node)
+            return
+        for operand in node.all_input_nodes:
+            if operand in self.constants and operand not in self.operands:
+                self.operands[operand] = self._constant(self.constants[operand])
+        if node.target is operator.getitem:
+            self.operands[node] = self._element(node)
+            return
+        handler = HANDLERS.get(node.target) if isinstance(node.target, OpOverload) else None
+        if handler is None:
+            self._without_handler.setdefault(op_name(node), []).append(node)
+            self.operands[node] = _stand_in(node)
+            return
+        call = Call(node, self.operands)
+        result = self.operands[node] = handler(call)
+        results = (result,) if isinstance(result, Value) else tuple(result)
+        step = Step(node, tuple(call.nodes), results)
+        for helper in step.nodes:
+            if helper is not step.main:  # it yields nothing that the source has a value for
+                helper.origin = replace(helper.origin, value="")
+        self.steps.append(step)
+
+    def _is_constant(self, node: FxNode) -> bool:
+        """Tell whether a node has one value for all inputs; random numbers have not."""
+        if isinstance(node.target, OpOverload):
+            if torch.Tag.nondeterministic_seeded in node.target.tags:
+                return False
+        elif node.target is not operator.getitem:
+            return False
+        return all(operand in self.constants for operand in node.all_input_nodes)
+
+    def _compute(self, node: FxNode) -> Any:
+        args, kwargs = map_arg((node.args, node.kwargs), self.constants.__getitem__)
+        if node.target in _SAME:
+            return args[0]
+        with torch.no_grad():
+            return node.target(*args, **kwargs)  # type: ignore[operator]  # an overload or getitem
+
+    def _constant(self, tensors: Any) -> Result:
+        if isinstance(tensors, torch.Tensor):
+            return self.weights.value(tensors)
+        return [self.weights.value(t) if isinstance(t, torch.Tensor) else None for t in tensors]
+
+    def _element(self, node: FxNode) -> Result:
+        """Return the result that a getitem takes of an operator with several."""
+        source, index = node.args
+        assert isinstance(source, FxNode)  # else the node were a constant
+        results = self.operands.get(source)
+        if isinstance(results, Sequence) and isinstance(index, int):
+            value = results[index]
+            if value is not None:
+                return value
+        raise FrontEndError(
+            f"result {index} of {op_name(source)} has no place in the hub",
+            where=str(origin(node)),
+        )
+
+    def _report(self) -> FrontEndError:
+        if len(self._refusals) == 1 and not self._without_handler:
+            return self._refusals[0]
+        what = "the model holds operators that have no place in the hub:"
+        lines = [_missing(op, nodes) for op, nodes in self._without_handler.items()]
+        lines += [f"{error.where}: {error.what}" for error in self._refusals]
+        return FrontEndError(
+            "\n  ".join([what, *lines]), hint="replace them in the model, or register handlers with torch_op"
+        )
+
+
+def _missing(op: str, nodes: Sequence[FxNode]) -> str:
+    first = origin(nodes[0])
+    return f"{op}, {len(nodes)} time{'s' if len(nodes) > 1 else ''}, first in {first}"
+
+
+def _stand_in(node: FxNode) -> Result:
+    """Return values of the right types for what could not be lowered, so that all faults are found."""
+    value = node.meta.get("val")
+    if isinstance(value, torch.Tensor):
+        return Value("", dtype_name(value.dtype), value.shape)
+    elements = value if isinstance(value, (tuple, list)) else ()
+    return [
+        Value("", dtype_name(v.dtype), v.shape) if isinstance(v, torch.Tensor) else None for v in elements
+    ]

@@ -1,0 +1,58 @@
+"""Where an operator of a traced program comes from: the module, the call of it, and the user's line."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from caffeforge.runtime.graph import Origin
+from caffeforge.runtime.torch_front import frames
+
+_REPETITION = re.compile(r"@(\d+)$")
+
+
+class ModuleCall(NamedTuple):
+    """One call of one module; `call` counts from 0, for a module may be called more than once."""
+
+    path: str
+    call: int
+
+    def __str__(self) -> str:
+        return f"{self.path}@{self.call}" if self.call else self.path
+
+
+def module_calls(node: Node) -> list[ModuleCall]:
+    """Return the calls in progress when `node` was traced, outermost first, the model's own included."""
+    calls = []
+    for key, (path, _) in (node.meta.get("nn_module_stack") or {}).items():
+        # The key ends in @k from the second call on; its start is no path in programs of a strict export.
+        repeated = None if key == f"L__self__{path}" else _REPETITION.search(key)
+        calls.append(ModuleCall(path, int(repeated[1]) if repeated else 0))
+    return calls or [ModuleCall("", 0)]
+
+
+def op_name(node: Node) -> str:
+    """Return the operator as PyTorch names it, such as ``aten.conv2d.default``."""
+    if isinstance(node.target, OpOverload):
+        return str(node.target)
+    return getattr(node.target, "__name__", str(node.target))
+
+
+def short_name(node: Node) -> str:
+    """Return the operator's bare name, such as ``conv2d``."""
+    if isinstance(node.target, OpOverload):
+        return node.target._schema.name.rpartition("::")[2]
+    return op_name(node)
+
+
+def origin(node: Node) -> Origin:
+    """Return where `node` comes from; `value` is its name in the functional graph."""
+    return Origin(
+        module=str(module_calls(node)[-1]),
+        op=op_name(node),
+        source=frames.line_of_trace(node.meta.get("stack_trace") or ""),
+        value=node.name,
+    )

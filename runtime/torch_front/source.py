@@ -1,0 +1,188 @@
+"""Tracing: a PyTorch model as a hub graph, with example inputs and the values that the model computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Node as FxNode
+from torch.utils import _pytree as pytree
+
+from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.errors import FrontEndError, UsageError
+from caffeforge.runtime.graph import Graph, Value
+from caffeforge.runtime.torch_front.evaluation import evaluating
+from caffeforge.runtime.torch_front.example import Example
+from caffeforge.runtime.torch_front.interface import checked_names, name_outputs
+from caffeforge.runtime.torch_front.lowering import Lowering
+from caffeforge.runtime.torch_front.naming import name_nodes
+from caffeforge.runtime.torch_front.program import capture
+from caffeforge.runtime.torch_front.reference import Recorder, numpy_of
+from caffeforge.runtime.torch_front.traced import Traced
+from caffeforge.runtime.torch_front.weights import Weights, dtype_name
+
+
+@dataclass(frozen=True)
+class TorchSource:
+    """A traced model.
+
+    Attributes:
+        graph: verified; its values are named like the modules and operators that compute them.
+        notes: what the user should know, such as training mode or views that had to be rebuilt.
+        example: the example inputs by the graph's input names.
+    """
+
+    graph: Graph
+    notes: list[str]
+    example: dict[str, NDArray]
+    _model: torch.nn.Module | ExportedProgram
+    _inputs: Example
+    _traced: Traced
+    _names: Mapping[FxNode, Sequence[str | None]]
+    _outputs: Sequence[str]
+
+    def reference(self, inputs: Mapping[str, NDArray]) -> dict[str, NDArray]:
+        """Return what the source computes from `inputs`, by the names of the graph's values.
+
+        Outputs come from the user's own module, inner values from the captured program.
+
+        Args:
+            inputs: by input name, in the shapes and types of the example.
+
+        Raises:
+            UsageError: an input is missing, unknown, or of another shape or type.
+        """
+        given = self._tensors(inputs)
+        traced = self._traced
+        values = traced.state | dict(zip(traced.inputs, given, strict=True))
+        placeholders = [values.get(node) for node in traced.graph.nodes if node.op == "placeholder"]
+        recorder = Recorder(traced.graph, self._names)
+        with torch.no_grad():
+            recorder.run(*placeholders, enable_io_processing=False)
+        return recorder.recorded | dict(zip(self._outputs, self._run_model(given), strict=True))
+
+    def _tensors(self, inputs: Mapping[str, NDArray]) -> list[torch.Tensor]:
+        """Return `inputs` as tensors of their own on the example's devices, in order."""
+        unknown = [name for name in inputs if name not in self.example]
+        if unknown or len(inputs) != len(self.example):
+            raise UsageError(
+                f"inputs {', '.join(inputs) or 'none'} are given, the model takes {', '.join(self.example)}"
+            )
+        tensors = []
+        for name, like in zip(self.example, self._inputs.tensors(), strict=True):
+            array = inputs[name]
+            if (array.shape, array.dtype) != (tuple(like.shape), self.example[name].dtype):
+                raise UsageError(
+                    f"input {name} is {array.dtype}{list(array.shape)}, "
+                    f"the model was traced for {self.example[name].dtype}{list(like.shape)}"
+                )
+            tensors.append(torch.from_numpy(np.array(array, order="C")).to(like.device))
+        return tensors
+
+    def _run_model(self, given: Sequence[torch.Tensor]) -> list[NDArray]:
+        """Return the outputs of the user's module; it may write into the given tensors."""
+        args = given[: len(self._inputs.args)]
+        kwargs = dict(zip(self._inputs.kwargs, given[len(args) :], strict=True))
+        module = self._model if isinstance(self._model, torch.nn.Module) else self._model.module()
+        with evaluating(module):
+            results = module(*args, **kwargs)
+        return [numpy_of(leaf) for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor)]
+
+
+def trace(
+    model: torch.nn.Module | ExportedProgram,
+    example_inputs: object = None,
+    *,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+) -> TorchSource:
+    """Return `model` as a hub graph of the example's static shapes.
+
+    Args:
+        model: traced in evaluation mode; its flags are as before afterwards.
+        example_inputs: a tensor, a tuple or list of tensors, or a dict by forward()'s parameter names. An
+            exported program may bring its own.
+        input_names: names of the graph's inputs, in the example's order; default: forward()'s parameters.
+        output_names: names of the outputs, in the order in which the model returns its tensors; default: the
+            names of the operators that compute them.
+
+    Raises:
+        UsageError: the arguments do not fit together.
+        FrontEndError: the model cannot be captured, or holds what has no place in the hub.
+    """
+    if isinstance(model, ExportedProgram) and example_inputs is None:
+        example = Example.recorded_in(model)
+    else:
+        example = Example.of(example_inputs)
+    names = _input_names(model, example)
+    if input_names is not None:
+        names = checked_names("input", input_names, len(names))
+    with evaluating(model if isinstance(model, torch.nn.Module) else None) as notes:
+        program = capture(model, example)
+    traced = Traced.of(program, foreign=program is model)
+    graph, values = _lower(traced, names, _model_name(program))
+    name_outputs(graph, output_names)
+    graph.verify()
+    return TorchSource(
+        graph=graph,
+        notes=[*notes, *traced.notes],
+        example={name: numpy_of(tensor) for name, tensor in zip(names, example.tensors(), strict=True)},
+        _model=model,
+        _inputs=example,
+        _traced=traced,
+        _names={
+            node: [None if value is None else value.name for value in results]
+            for node, results in values.items()
+        },
+        _outputs=[value.name for value in graph.outputs],
+    )
+
+
+def _input_names(model: object, example: Example) -> list[str]:
+    """Return the names that the user's code gives the inputs."""
+    if isinstance(model, ExportedProgram):
+        return [str(name) for name in model.graph_signature.user_inputs]
+    return example.names(model) if isinstance(model, torch.nn.Module) else []
+
+
+def _lower(traced: Traced, names: Sequence[str], name: str) -> tuple[Graph, dict[FxNode, list[Value | None]]]:
+    """Return the graph, and for every operator the values of the hub that it yields."""
+    inputs = [
+        Value(name, dtype_name(node.meta["val"].dtype), node.meta["val"].shape)
+        for name, node in zip(names, traced.inputs, strict=True)
+    ]
+    weights = Weights({name: traced.state[node] for node, name in traced.names.items()})
+    lowering = Lowering(weights, dict(traced.state), dict(zip(traced.inputs, inputs, strict=True)))
+    lowering.run(traced.graph)
+    operators = [n for n in traced.graph.nodes if n.op == "call_function" and n not in lowering.folded]
+    owners = {node: weight.rpartition(".")[0] for node, weight in traced.names.items()}
+    name_nodes(lowering.steps, operators, owners, {*names, *traced.names.values()})
+    nodes = [node for step in lowering.steps for node in step.nodes]
+    results = [_output(lowering, node, index) for index, node in enumerate(traced.outputs)]
+    values = {
+        step.source: [v if v is not None and v.producer in step.nodes else None for v in step.results]
+        for step in lowering.steps
+    }
+    return Graph(name, inputs, results, nodes), values
+
+
+def _output(lowering: Lowering, node: FxNode, index: int) -> Value:
+    value = lowering.operands.get(node)
+    if node in lowering.constants or not isinstance(value, Value):
+        raise FrontEndError(
+            f"output {index} of the model does not depend on its inputs",
+            hint="do not return it from forward()",
+        )
+    return value
+
+
+def _model_name(program: ExportedProgram) -> str:
+    """Return the name of the model's class, which stands in every operator's module stack."""
+    for node in program.graph.nodes:
+        for path, class_name in (node.meta.get("nn_module_stack") or {}).values():
+            if not path:
+                return str(class_name).rpartition(".")[2]
+    return "model"

@@ -1,0 +1,1 @@
+"""The tests, by part; what several parts share is imported as ``tests.*``."""
