@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from caffeforge.generator import message_classes
+from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.emitters import Emitters
 from caffeforge.generator.expression import Printer
@@ -36,17 +37,22 @@ SKELETON = {
 
 
 def files(
-    mapping: MappingFile, schema: ProtoSchema, hub: HubSchema, printer: Printer, header: Code
+    mapping: MappingFile,
+    schema: ProtoSchema,
+    hub: HubSchema,
+    printer: Printer,
+    inheritance: Inheritance,
+    header: Code,
 ) -> dict[str, str]:
-    """Return the package's files as {path within the package: text}; errors go to the printer's diagnostics."""
+    """Return the package's files as {path within it: text}; errors go to the printer's diagnostics."""
     diagnostics = printer.diagnostics
     skeleton = _skeleton(schema, diagnostics)
     diagnostics.raise_if_any()
-    types = message_classes.layer_types(mapping.types, schema, diagnostics)
+    types = message_classes.layer_types(mapping.types, schema, inheritance, diagnostics)
     backend = Code(mapping.backend.text)
     base = {"header": header, "backend": backend}
-    emit = Emitters(schema, types, hub, printer).context(mapping.ops, mapping.net)
-    read = Readers(schema, types, hub, printer).context(mapping.layers)
+    emit = Emitters(schema, types, hub, printer, inheritance).context(mapping.ops, mapping.net)
+    read = Readers(schema, types, hub, printer, inheritance).context(mapping.layers)
     net = _net(mapping, types, diagnostics)
     diagnostics.raise_if_any()
     package = {
@@ -57,7 +63,7 @@ def files(
         "net": net,
     }
     layers = message_classes.context(schema, types, schema.file.rpartition("/")[2])
-    coverage = _coverage(mapping, types)
+    coverage = _coverage(mapping, types, inheritance)
     return {
         "__init__.py": render("package.py.j2", base | package),
         "coverage.py": render("coverage.py.j2", base | coverage),
@@ -97,7 +103,7 @@ def _base64(data: bytes) -> list[Code]:
     return [literal(line) for line in wrap(b64encode(data).decode(), 96)]
 
 
-def _coverage(mapping: MappingFile, types: dict[str, LayerType]) -> dict[str, Any]:
+def _coverage(mapping: MappingFile, types: dict[str, LayerType], inheritance: Inheritance) -> dict[str, Any]:
     read = {rule.name.text for rule in mapping.layers}
     ops = [
         f"{literal(rule.name.text)}: {laid_out(_op_coverage(rule), len(rule.name.text) + 9)}"
@@ -109,6 +115,11 @@ def _coverage(mapping: MappingFile, types: dict[str, LayerType]) -> dict[str, An
     return {
         "ops": dict_of(f"OPS: {kind} = ", ops, 0),
         "layers": dict_of("LAYERS: Final[Mapping[str, str]] = ", layers, 0),
+        "dropped": tuple_of(
+            "DROPPED: Final[tuple[tuple[str, str, str], ...]] = ",
+            [laid_out((d.subject, d.rule, d.reason), 8) for d in inheritance.dropped],
+            0,
+        ),
         "unread": tuple_of("UNREAD: Final[tuple[str, ...]] = ", unread, 0),
     }
 

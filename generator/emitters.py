@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from caffeforge.generator.compatibility import Inheritance
+from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope, names_in
 from caffeforge.generator.hub_schema import HubOp, HubSchema
-from caffeforge.generator.mapping import Alternative, LayerEntry, NetRule, Rule, source_of
-from caffeforge.generator.message_classes import LayerType, class_name, layer_class
+from caffeforge.generator.mapping import Alternative, LayerEntry, NetRule, Rule
+from caffeforge.generator.message_classes import LayerType
 from caffeforge.generator.names import function_name, place
-from caffeforge.generator.proto import ProtoField, ProtoSchema
+from caffeforge.generator.parameters import ParameterPrinter
+from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_code import conditions, lets, refuse_unless
-from caffeforge.generator.yaml_source import Mapping as YamlMapping
-from caffeforge.generator.yaml_source import Node, Scalar, Sequence
 
 RESERVED = {"e", "op", "hub", "lib", "layers", "top"}
 
@@ -30,6 +31,11 @@ class Emitters:
     types: Mapping[str, LayerType]
     hub: HubSchema
     printer: Printer
+    inheritance: Inheritance | None = None
+    prefix: str = "emit"
+
+    def __post_init__(self) -> None:
+        self.parameters = ParameterPrinter(self.schema, self.types, self.printer)
 
     def context(self, rules: list[Rule], net: NetRule) -> dict[str, Any]:
         """Return what the template of ``emit.py`` prints."""
@@ -43,23 +49,36 @@ class Emitters:
                 continue
             entries = []
             for index, alternative in enumerate(rule.alternatives):
-                name = function_name("emit", op.name, index, len(rule.alternatives))
-                functions.append(self._function(name, op, alternative))
-                entries.append(f"Alternative({name}, {literal(place(alternative.position))})")
+                name = function_name(self.prefix, op.name, index, len(rule.alternatives))
+                function = self._fitting(name, op, alternative)
+                if function is not None:
+                    functions.append(function)
+                    entries.append(f"Alternative({name}, {literal(place(alternative.position))})")
+            if not entries:
+                continue
             parts = [str(tuple_of("", entries, 0, 20))]
             if rule.otherwise:
                 parts.append(str(literal(rule.otherwise)))
             table.append(f"hub.{op.name}: {call('Rule', parts, 0, margin=20)}")
-        rules = dict_of("RULES: Final[Mapping[type[Op], Rule]] = ", table, 0)
-        return {"functions": functions, "rules": rules, "input": self._input(net)}
+        printed = dict_of("RULES: Final[Mapping[type[Op], Rule]] = ", table, 0)
+        return {"functions": functions, "rules": printed, "input": self._input(net)}
 
     def _input(self, net: NetRule) -> Code:
         if net.input is None:
             return Code("")
         scope = Scope({"X": Name("X", "value")})
         head = "def input_layer(X: Value) -> LayerParam:\n"
-        body = indented(f"return {self._param(net.input, scope)}", 4)
+        body = indented(f"return {self.parameters.param(net.input, scope)}", 4)
         return Code(f'{head}    """The layer of a net\'s input X."""\n{body}')
+
+    def _fitting(self, name: Code, op: HubOp, alternative: Alternative) -> dict[str, Any] | None:
+        """Return an alternative's function; None if it is inherited and the schema cannot hold it."""
+        if self.inheritance is None or not self.inheritance.is_inherited(alternative.position):
+            return self._function(name, op, alternative)
+        own = replace(self, printer=Printer(self.printer.functions, Diagnostics()))
+        function = own._function(name, op, alternative)
+        found, touched = own.printer.diagnostics, own.parameters.touched
+        return None if self.inheritance.drops(op.name, alternative.position, found, touched) else function
 
     def _function(self, name: Code, op: HubOp, alternative: Alternative) -> dict[str, Any]:
         parameters, scope = self._parameters(op)
@@ -74,7 +93,10 @@ class Emitters:
             body += self._rewrite(op, alternative, inner)
         else:
             body += self._layers(op, alternative.layers, inner)
-        statements = [*local.code(used), *body]
+        known = [a for a in op.attributes if a.name in _known_statics(op)]
+        definitions = local.code(used)
+        prologue = [f"{a.python} = e.known(op.{a.python})" for a in known if a.name in used]
+        statements = [*prologue, *definitions, *body]
         made = " + ".join(entry.type.text for entry in alternative.layers) or "other ops"
         return {
             "signature": call(f"def {name}", ["e: Emit", f"op: hub.{op.name}", *parameters], 0, " -> None:"),
@@ -88,7 +110,10 @@ class Emitters:
         for attribute in op.attributes:
             optional = not attribute.required and attribute.default is None and not attribute.computed
             code = f"op.{attribute.python}"
-            names[attribute.name] = Name(code, "static", f"{code} is not None" if optional else "")
+            if attribute.name in _known_statics(op):
+                names[attribute.name] = Name(attribute.python)
+            else:
+                names[attribute.name] = Name(code, "static", f"{code} is not None" if optional else "")
         for key, formals in (("inputs", op.inputs), ("outputs", op.outputs)):
             held = []
             for formal in formals:
@@ -142,7 +167,7 @@ class Emitters:
         bottoms = current
         if entry.bottoms is not None:
             bottoms = str(tuple_of("", [self.printer.print(b, scope) for b in entry.bottoms], 0))
-        args = [self._param(entry, scope), bottoms]
+        args = [self.parameters.param(entry, scope), bottoms]
         if entry.blobs:
             args.append(f"blobs={tuple_of('', [self.printer.print(b, scope) for b in entry.blobs], 0, 16)}")
         if results is not None:
@@ -158,66 +183,10 @@ class Emitters:
             args.append(f"kept={entry.kept}")
         return call("e.layer", args, 0, margin=8)
 
-    def _param(self, entry: LayerEntry, scope: Scope) -> str:
-        layer = self.types.get(entry.type.text)
-        if layer is None:
-            known = self.types
-            self.printer.diagnostics.unknown(
-                "unknown-layer", entry.type.position, "layer type", entry.type.text, known
-            )
-            return "None"
-        fields = self._fields(entry.fields, layer.fields, f"layer {layer.name}", scope)
-        return call(f"layers.{layer_class(layer.name)}", fields, 0, margin=8)
 
-    def _fields(
-        self,
-        entries: tuple[tuple[Scalar, Node], ...],
-        known: tuple[ProtoField, ...],
-        owner: str,
-        scope: Scope,
-    ) -> list[str]:
-        printed = []
-        for key, node in entries:
-            field = next((f for f in known if f.name == key.text), None)
-            if field is None:
-                self.printer.diagnostics.unknown(
-                    "unknown-field", key.position, f"field of {owner}", key.text, [f.name for f in known]
-                )
-                continue
-            printed.append(f"{python_name(field.name)}={self._field_value(field, node, scope)}")
-        return printed
-
-    def _field_value(self, field: ProtoField, node: Node, scope: Scope) -> str:
-        if field.label == "repeated" and not isinstance(node, Scalar):
-            items = node.items if isinstance(node, Sequence) else (node,)
-            return tuple_of("", [self._element(field, item, scope) for item in items], 0, 16)
-        return self._element(field, node, scope)
-
-    def _element(self, field: ProtoField, node: Node, scope: Scope) -> str:
-        if isinstance(node, YamlMapping):
-            if field.kind != "message":
-                self.printer.diagnostics.error("field-value", node.position, f"{field.name} is no message")
-                return "None"
-            inner = self.schema.messages[field.type].fields
-            return call(
-                f"layers.{class_name(field.type)}",
-                self._fields(node.entries, inner, field.type, scope),
-                0,
-                margin=16,
-            )
-        if isinstance(node, Sequence):
-            self.printer.diagnostics.error(
-                "field-value", node.position, f"{field.name} takes one value, no list"
-            )
-            return "None"
-        if field.kind == "enum" and node.text.isidentifier() and node.text not in scope.names:
-            values = [value for value, _ in self.schema.enums[field.type].values]
-            if node.text not in values:
-                self.printer.diagnostics.unknown(
-                    "unknown-enum", node.position, f"value of {field.name}", node.text, values
-                )
-            return str(literal(node.text))
-        return self.printer.print(source_of(node), scope)
+def _known_statics(op: HubOp) -> set[str]:
+    """Return the static inputs that an op cannot be without: a rule is asked only where they are known."""
+    return {formal.name for formal in op.inputs if formal.static and formal.option == "single"}
 
 
 def _parameter_name(name: str, parameters: list[str]) -> Code:

@@ -157,7 +157,7 @@ class Printer:
                 source,
                 node,
                 f"{ast.unparse(node)!r} is not allowed in an expression",
-                hint="use literals, names, lists, indexing, arithmetic, comparison, and/or/not, a if c else b, calls",
+                hint="see docs/rules.md for what an expression may hold",
             )
             return "None", ATOM
         text, level = method(node, scope, source)
@@ -236,11 +236,11 @@ class Printer:
 
     def _boolop(self, node: ast.BoolOp, scope: Scope, source: Source) -> tuple[str, int]:
         level, word = (AND, " and ") if isinstance(node.op, ast.And) else (OR, " or ")
-        return word.join(self._wrap(v, scope, source, level + 1) for v in node.values), level
+        return word.join(self._wrap(v, scope, source, AND + 1) for v in node.values), level
 
     def _compare(self, node: ast.Compare, scope: Scope, source: Source) -> tuple[str, int]:
         text = self._wrap(node.left, scope, source, COMPARISON + 1)
-        for operator, right in zip(node.ops, node.comparators):
+        for operator, right in zip(node.ops, node.comparators, strict=True):
             if type(operator) not in COMPARE:
                 self.error("expression-form", source, node, "'is' is not allowed; use == or has()")
                 return "None", ATOM
@@ -253,7 +253,7 @@ class Printer:
 
     def _listcomp(self, node: ast.ListComp, scope: Scope, source: Source) -> tuple[str, int]:
         return (
-            f"tuple({self.comprehension(node, scope, source, lambda e, s: self._wrap(e, s, source, TERNARY))})",
+            f"tuple({self.comprehension(node, scope, source, lambda n, s: self._wrap(n, s, source, 1))})",
             ATOM,
         )
 
@@ -296,6 +296,7 @@ class Printer:
                 f"{name}() takes {function.arity()} values, {len(node.args)} given",
             )
         args = ", ".join(self._wrap(arg, scope, source, TERNARY) for arg in node.args)
+        args += ", strict=True" if name == "zip" else ""
         return f"{'' if name in BUILTINS and name not in self.functions else 'lib.'}{name}({args})", ATOM
 
     def _has(self, node: ast.Call, scope: Scope, source: Source) -> tuple[str, int]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from caffeforge.generator.emitters import Emitters
+from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import Attribute, Formal, HubOp, HubSchema
+from caffeforge.generator.mapping import NetRule, RewritesFile
+from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, list_of, literal, tuple_of
 from caffeforge.generator.templates import render
 
@@ -22,15 +26,18 @@ HELD = {
 }
 
 
-def files(schema: HubSchema, header: Code) -> dict[str, str]:
-    """Return the package's files as {path within the package: text}."""
+def files(schema: HubSchema, rewrites: RewritesFile, printer: Printer, header: Code) -> dict[str, str]:
+    """Return the package's files as {path within it: text}; errors go to the printer's diagnostics."""
     ops = [_context(op) for op in schema.ops.values()]
     names = [op.name for op in schema.ops.values()]
     table = dict_of("OPS: _Final[_Mapping[str, type[_Op]]] = ", [f"{literal(n)}: {n}" for n in names], 0)
     exported = list_of("__all__ = ", [literal(n) for n in ["OPS", *names]], 0)
     context = {"header": header, "opset": schema.opset, "ops": ops, "table": table, "all": exported}
+    nothing = ProtoSchema("", "", {}, {}, b"")
+    lowerings = Emitters(nothing, {}, schema, printer, prefix="lower").context(rewrites.lowerings, NetRule())
     return {
         "__init__.py": render("hub_init.py.j2", context),
+        "lowerings.py": render("hub_lowerings.py.j2", {"header": header} | lowerings),
         "ops.py": render("hub_ops.py.j2", context),
         "py.typed": "",
     }

@@ -87,7 +87,9 @@ def read(opset_json: str, ops_yaml: str, file: str, printer: Printer) -> HubSche
 
     Args:
         opset_json: text of the opset description.
-        ops_yaml: text of the decisions on top of it, `file` its name in diagnostics.
+        ops_yaml: text of the decisions on top of it.
+        file: the name of ops.yaml in diagnostics.
+        printer: prints expressions and holds the diagnostics.
     """
     described = json.loads(opset_json)
     ops = {name: _op(name, data) for name, data in described["ops"].items() if not data["deprecated"]}
@@ -191,7 +193,7 @@ class _Decisions:
         return op
 
     def _dtype(self, op: HubOp, name: str) -> str:
-        """Return the element type of an input if the schema allows one integer type or one float type only."""
+        """Return an input's element type; empty if it is that of the first input."""
         kind = next(p["type"] for p in self.described["inputs"] if p["name"] == name)
         first = self.described["inputs"][0]["type"]
         allowed = self.described["types"].get(kind, [kind])

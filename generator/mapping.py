@@ -26,7 +26,9 @@ OP_KEYS = (
 OP_ALTERNATIVE_KEYS = tuple(key for key in OP_KEYS if key not in ("any_of", "otherwise"))
 ENTRY_KEYS = ("layer", "fields", "blobs", "bottoms", "loose", "kept", "when")
 LAYER_KEYS = ("ignore", "let", "require", "when", "rewrite", "any_of", "otherwise", "inputs")
-LAYER_ALTERNATIVE_KEYS = ("let", "require", "when", "rewrite")
+ALTERNATIVE_KEYS = ("let", "require", "when", "rewrite")
+REWRITES_KEYS = ("lowerings",)
+LOWERING_KEYS = ("let", "require", "when", "rewrite", "any_of", "otherwise")
 NET_KEYS = ("input", "loose_tops")
 
 
@@ -100,6 +102,18 @@ class MappingFile:
     net: NetRule = field(default_factory=NetRule)
 
 
+@dataclass
+class RewritesFile:
+    """What all backends share: lowerings, of the same form as ``ops:`` of a mapping."""
+
+    lowerings: list[Rule] = field(default_factory=list)
+
+
+def read_rewrites(root: Mapping, diagnostics: Diagnostics) -> RewritesFile:
+    """Return what ``schemas/hub/rewrites.yaml`` says; its mistakes of form go to `diagnostics`."""
+    return _Reader(diagnostics).rewrites(root)
+
+
 def read(root: Mapping, diagnostics: Diagnostics) -> MappingFile:
     """Return what a mapping says; its mistakes of form go to `diagnostics`."""
     return _Reader(diagnostics).file(root)
@@ -127,6 +141,11 @@ class _Reader:
         result.net = self._net(root.get("net"))
         return result
 
+    def rewrites(self, root: Mapping) -> RewritesFile:
+        self._keys(root, REWRITES_KEYS)
+        entries = self._entries(root, "lowerings")
+        return RewritesFile([self._rule(key, node, LOWERING_KEYS) for key, node in entries])
+
     def _rule(self, name: Scalar, node: Node, keys: tuple[str, ...]) -> Rule:
         entry = self._mapping(node)
         self._keys(entry, keys)
@@ -134,7 +153,7 @@ class _Reader:
         ignore = entry.get("ignore")
         listed = entry.get("any_of")
         if isinstance(listed, Sequence):
-            inner = OP_ALTERNATIVE_KEYS if keys is OP_KEYS else LAYER_ALTERNATIVE_KEYS
+            inner = OP_ALTERNATIVE_KEYS if keys is OP_KEYS else ALTERNATIVE_KEYS
             common = self._alternative(entry)
             alternatives = []
             for item in listed.items:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.proto import ProtoField, ProtoMessage, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, list_of, literal, tuple_of
@@ -29,31 +30,42 @@ class LayerType:
     param: ProtoField | None
     fields: tuple[ProtoField, ...]
 
+    @property
+    def message(self) -> str:
+        """The message that holds the fields."""
+        return self.param.type if self.param else "LayerParameter"
+
 
 def layer_types(
-    types: Mapping[str, tuple[Scalar, tuple[Scalar, ...]]], schema: ProtoSchema, diagnostics: Diagnostics
+    types: Mapping[str, tuple[Scalar, tuple[Scalar, ...]]],
+    schema: ProtoSchema,
+    inheritance: Inheritance,
+    diagnostics: Diagnostics,
 ) -> dict[str, LayerType]:
-    """Return the layer types of ``types:``; names the proto does not have go to `diagnostics`."""
-    layer = schema.messages["LayerParameter"]
+    """Return the layer types of ``types:``; names the proto does not have go to `diagnostics`.
+
+    An inherited type whose field the schema does not have is left out.
+    """
+    known = {field.name: field for field in schema.messages["LayerParameter"].fields}
     found: dict[str, LayerType] = {}
     for name, (key, params) in types.items():
+        missing = [param for param in params if param.text not in known]
+        if inheritance.is_inherited(key.position):
+            touched = [("LayerParameter", param.text) for param in params]
+            if inheritance.drops(name, key.position, Diagnostics(), touched):
+                continue
+        for param in missing:
+            diagnostics.unknown("unknown-field", param.position, "field of LayerParameter", param.text, known)
         if not name.isidentifier():
             diagnostics.error("layer-name", key.position, f"layer type {name!r} is not an identifier")
-            continue
-        fields = []
-        for param in params:
-            field = layer.field(param.text)
-            if field is None:
-                known = [f.name for f in layer.fields]
-                diagnostics.unknown(
-                    "unknown-field", param.position, "field of LayerParameter", param.text, known
-                )
-            else:
-                fields.append(field)
-        single = fields[0] if len(fields) == 1 and fields[0].kind == "message" else None
-        inner = schema.messages[single.type].fields if single else tuple(fields)
-        found[name] = LayerType(name, single, inner)
+        elif not missing:
+            found[name] = _layer_type(name, [known[param.text] for param in params], schema)
     return found
+
+
+def _layer_type(name: str, fields: Sequence[ProtoField], schema: ProtoSchema) -> LayerType:
+    single = fields[0] if len(fields) == 1 and fields[0].kind == "message" else None
+    return LayerType(name, single, schema.messages[single.type].fields if single else tuple(fields))
 
 
 def class_name(proto_name: str) -> Code:

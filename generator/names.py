@@ -16,5 +16,5 @@ def function_name(prefix: str, subject: str, index: int, count: int) -> Code:
 
 
 def place(position: Position) -> str:
-    """Return a position as generated code and reports show it: ``mapping.yaml:38``."""
-    return f"{position.file.rpartition('/')[2]}:{position.line}"
+    """Return a position as generated code and reports show it: ``bvlc/mapping.yaml:38``."""
+    return f"{'/'.join(position.file.split('/')[-2:])}:{position.line}"

@@ -96,7 +96,9 @@ def read(path: Path, shown: str, diagnostics: Diagnostics) -> ProtoSchema | None
     """Compile a proto file; what protoc refuses goes to `diagnostics` with protoc's own position.
 
     Args:
-        shown: the name of the file in positions and generated text.
+        path: the file.
+        shown: its name in positions.
+        diagnostics: takes the errors.
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from caffeforge.generator.compatibility import Inheritance
+from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.mapping import Alternative, Rule
@@ -34,40 +36,49 @@ class Readers:
     types: Mapping[str, LayerType]
     hub: HubSchema
     printer: Printer
+    inheritance: Inheritance
 
     def context(self, rules: list[Rule]) -> dict[str, Any]:
         """Return what the template of ``read.py`` prints."""
         functions, table = [], []
         for rule in rules:
+            inherited = self.inheritance.is_inherited(rule.name.position)
             layer = self.types.get(rule.name.text)
-            if layer is None:
-                self.printer.diagnostics.unknown(
-                    "unknown-layer", rule.name.position, "layer type", rule.name.text, self.types
-                )
-                continue
-            name = function_name("read", layer.name, 0, 1)
-            used: set[str] = set()
-            functions.append(self._function(name, layer, rule, used))
-            reads = [f.name for f in layer.fields if f.name in used]
-            ignores = self._ignored(rule, layer)
-            entry = [
-                name,
-                literal(place(rule.name.position)),
-                laid_out(tuple(reads), 24),
-                laid_out(tuple(ignores), 24),
-            ]
-            table.append(f"{literal(layer.name)}: {call('Reader', entry, 0, margin=20)}")
+            if layer is not None:
+                read = self._reader(rule, layer, inherited)
+                if read is not None:
+                    functions.append(read[0])
+                    table.append(read[1])
+            elif not inherited:
+                at, name = rule.name.position, rule.name.text
+                self.printer.diagnostics.unknown("unknown-layer", at, "layer type", name, self.types)
         readers_table = dict_of("READERS: Final[Mapping[str, Reader]] = ", table, 0)
         return {"functions": functions, "readers": readers_table}
 
-    def _ignored(self, rule: Rule, layer: LayerType) -> list[str]:
+    def _reader(self, rule: Rule, layer: LayerType, inherited: bool) -> tuple[dict[str, Any], str] | None:
+        """Return a type's function and table entry; None if it is inherited and the schema cannot hold it."""
+        own = replace(self, printer=Printer(self.printer.functions, Diagnostics())) if inherited else self
+        name = function_name("read", layer.name, 0, 1)
+        used: set[str] = set()
+        function = own._function(name, layer, rule, used)
+        reads = [f.name for f in layer.fields if f.name in used]
+        touched = [(layer.message, field) for field in reads]
+        at = rule.name.position
+        if inherited and self.inheritance.drops(layer.name, at, own.printer.diagnostics, touched):
+            return None
+        entry = [name, literal(place(at))]
+        entry += [laid_out(tuple(names), 24) for names in (reads, self._ignored(rule, layer, inherited))]
+        return function, f"{literal(layer.name)}: {call('Reader', entry, 0, margin=20)}"
+
+    def _ignored(self, rule: Rule, layer: LayerType, inherited: bool) -> list[str]:
+        """Return the fields without meaning; an inherited one that the schema does not have is left out."""
         known = [f.name for f in layer.fields]
         for scalar in rule.ignore:
-            if scalar.text not in known:
+            if scalar.text not in known and not inherited:
                 self.printer.diagnostics.unknown(
                     "unknown-field", scalar.position, f"field of layer {layer.name}", scalar.text, known
                 )
-        return [scalar.text for scalar in rule.ignore]
+        return [scalar.text for scalar in rule.ignore if scalar.text in known]
 
     def _function(self, name: Code, layer: LayerType, rule: Rule, used: set[str]) -> dict[str, Any]:
         names = {f.name: self._field_name(f) for f in layer.fields} | BOUND

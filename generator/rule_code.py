@@ -21,7 +21,7 @@ class Lets:
     scope: Scope
 
     def code(self, used: set[str]) -> list[str]:
-        """Return assignments for the names in `used` and for what those use, in order; adds the latter to it."""
+        """Return assignments for the names in `used`, and for what those use, which is added to it."""
         for name, _, _, needs in reversed(self.definitions):
             if name in used:
                 used.update(needs)

@@ -6,7 +6,7 @@ Anchors, aliases, tags and duplicate keys are refused: a mapping is data that a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
 
@@ -26,12 +26,16 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Sequence:
+    """A list."""
+
     items: tuple[Node, ...]
     position: Position
 
 
 @dataclass(frozen=True)
 class Mapping:
+    """Keys with values, in the order of the file."""
+
     entries: tuple[tuple[Scalar, Node], ...]
     position: Position
 
@@ -43,7 +47,7 @@ class Mapping:
         return [name.text for name, _ in self.entries]
 
 
-Node = Union[Scalar, Sequence, Mapping]
+Node = Scalar | Sequence | Mapping
 
 
 def load(text: str, file: str, diagnostics: Diagnostics) -> Mapping | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
 
 from caffeforge.runtime.array import Array, Full
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Node, Origin, Value, constant
 from caffeforge.runtime.op import Op
 
-Operand = Union[Value, Array, float, None]
+Operand = Value | Array | float | None
 
 
 class Builder:
@@ -56,7 +55,7 @@ class Builder:
         self.nodes.append(Node(name, op, inputs, results, self.origin))
 
     def operands(self, operands: Sequence[Operand]) -> list[Value | None]:
-        """Return operands as values; arrays and numbers become constants, numbers of the first value's dtype."""
+        """Return operands as values; arrays and numbers (in the first value's dtype) become constants."""
         dtype = next((o.dtype for o in operands if isinstance(o, (Value, Array))), "float32")
         return [self._operand(operand, dtype) for operand in operands]
 

@@ -85,10 +85,13 @@ def read_files(prototxt: Path, weights: Path | None, backend: Backend, *, compar
     Raises:
         FileError: a file cannot be read, is not what it should be, or the two do not belong together.
     """
-    from caffeforge.runtime.joining import join, read_text
+    from caffeforge.runtime.joining import join, read_text, unshared
 
     text = read_text(prototxt, backend)
-    return text.net if weights is None else join(text, weights, backend, compare=compare)
+    if weights is not None:
+        return join(text, weights, backend, compare=compare)
+    text.net.notes = unshared(text)
+    return text.net
 
 
 @contextmanager

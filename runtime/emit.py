@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from caffeforge.runtime.array import Array
 from caffeforge.runtime.builder import Builder
 from caffeforge.runtime.graph import Node, Value
 from caffeforge.runtime.message import LayerParam
 from caffeforge.runtime.refusal import Refused
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -47,6 +50,7 @@ class Emit(Builder):
         """Append a layer and return the top that goes on.
 
         Args:
+            param: the layer's parameters.
             bottoms: operands; an absent one is dropped.
             blobs: weights; an absent one is dropped, one that is no constant is refused.
             tops: the node's results, for its last layer; None for an inner result.
@@ -66,6 +70,12 @@ class Emit(Builder):
                 raise Refused(f"{bottom.name} is a constant where {param.TYPE} takes a bottom", self.rule)
         self.layers.append(LayerCall(name, param, given, results, arrays, self.node, self.rule))
         return result or Value(name, "float32", ())
+
+    def known(self, static: T | None) -> T:
+        """Return a static input that the op needs; refused where it is computed when the model runs."""
+        if static is None:
+            raise Refused("an input that must be known is computed when the model runs", self.rule)
+        return static
 
     def finish(self, top: Value, result: Value) -> None:
         """Make the last layer yield the node's result in place of `top`."""

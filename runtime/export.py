@@ -103,7 +103,7 @@ def _verify(
 
 
 def _other(example: Mapping[str, NDArray]) -> dict[str, NDArray]:
-    """Return inputs like the example's: its own elements in another order, so that ranges stay as they are."""
+    """Return other inputs in the example's range: its own elements in another order."""
     import numpy as np
 
     generator = np.random.default_rng(0)

@@ -7,7 +7,10 @@ import numpy as np
 
 def float32_text(value: float) -> str:
     """Return the shortest text that reads as the same float32; whole numbers without a point."""
-    return str(np.float32(value)).removesuffix(".0")
+    single = np.float32(value)
+    if single.is_integer() and abs(single) < 2**24:
+        return f"{single:.0f}"
+    return str(single)
 
 
 def shortest(value: float) -> float:

@@ -6,7 +6,7 @@ parameters are never used; they are decoded by the dialect of the text only to b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
@@ -25,22 +25,26 @@ _ZERO: Final = {"string": "", "bytes": b"", "bool": False, "float": 0.0, "double
 
 
 class Comparison:
-    """Compares the layers of one caffemodel with those of the text, in one dialect."""
+    """Compares the layers of one caffemodel with those of the text, in one dialect.
 
-    def __init__(self, backend: Backend, pool: PrivatePool) -> None:
+    Attributes:
+        stripped: no layer has parameters; names, types and weights are the same in all dialects.
+    """
+
+    def __init__(self, backend: Backend, pool: PrivatePool, layers: Iterable[SavedLayer]) -> None:
         self.backend = backend
         self.layer_parameter = pool.message("LayerParameter")
+        self.stripped = not any(self._has_parameters(layer) for layer in layers)
 
-    def parameters(self, saved: SavedLayer) -> Proto | None:
+    def _parameters(self, saved: SavedLayer) -> Proto | None:
         """Decode the parameters of a layer; None if they are no LayerParameter of this dialect."""
         try:
             return self.layer_parameter.FromString(saved.rest)
         except DecodeError:
             return None
 
-    def has_parameters(self, saved: SavedLayer) -> bool:
-        """Tell whether anything is left beside what only concerns training; a stripped file has nothing."""
-        proto = self.parameters(saved)
+    def _has_parameters(self, saved: SavedLayer) -> bool:
+        proto = self._parameters(saved)
         return proto is None or any(unknown(proto)) or bool(_given(proto) - TRAINING_FIELDS)
 
     def differences(self, layer: Layer, saved: SavedLayer) -> Iterator[str]:
@@ -55,18 +59,22 @@ class Comparison:
             if not source or saved.blobs:
                 yield f"{title} has type {layer.type} in the prototxt and {saved.type} in the caffemodel"
             return
-        proto = self.parameters(saved)
+        if self.stripped:
+            return
+        proto = self._parameters(saved)
         if proto is None:
             yield f"{title} has parameters in the caffemodel that cannot be decoded"
             return
-        foreign = sorted(set(unknown(proto)))
         param = type(layer.param)
         own = {param.PARAM.name} if param.PARAM is not None else {field.name for field in param.FIELDS}
         reader = self.backend.readers.get(layer.type)
-        ignored = set(reader.ignores if reader else ())
-        foreign += sorted(_given(proto) - own - TRAINING_FIELDS - ignored)
-        if foreign:
-            yield f"{title} ({layer.type}) has in the caffemodel {', '.join(foreign)}"
+        ignored = frozenset(reader.ignores if reader else ())
+        other = sorted(_given(proto) - own - TRAINING_FIELDS - ignored)
+        foreign = sorted(set(unknown(proto)))
+        if other:
+            yield f"{title} has in the caffemodel {', '.join(other)}, no field of its type {layer.type}"
+        elif foreign:
+            yield f"{title} has in the caffemodel {', '.join(foreign)}, unknown to {self.backend.name}"
         elif reader and not source:
             prefix = f"{param.PARAM.name}." if param.PARAM is not None else ""
             for path, ours, theirs in _compare(layer.param, typed_layer(param, proto), ignored):

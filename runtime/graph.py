@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Union, overload
+from typing import TYPE_CHECKING, overload
 
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.op import Op
@@ -36,7 +36,7 @@ class Symbol:
         return self.name
 
 
-Dim = Union[int, Symbol]
+Dim = int | Symbol
 
 
 class Shape(Sequence[int]):

@@ -27,7 +27,9 @@ def hub_from_net(net: Net, backend: Backend, shapes: Mapping[str, tuple[int, ...
     """Return what `net` computes.
 
     Args:
-        shapes: shapes of inputs that differ from those in the net, as by ``Net.reshape`` in pycaffe.
+        net: typed layers with lazy blobs.
+        backend: the dialect of `net`.
+        shapes: those of inputs that differ from those in the net, as by ``Net.reshape`` in pycaffe.
 
     Raises:
         ReadError: naming the layer, and the condition of its rule that does not hold.

@@ -40,13 +40,26 @@ def join(text: Prototxt, path: Path, backend: Backend, *, compare: bool) -> Net:
     pool = PrivatePool(backend)
     saved = caffemodel_reader.read(path, backend, pool).layers
     pairs, notes = _pairs(text, saved, path)
-    notes += _compare(text, pairs, Comparison(backend, pool), path, compare)
+    notes += _compare(text, pairs, Comparison(backend, pool, saved), path, compare)
     blobs: dict[int, tuple[Array, ...]] = {index: layer.blobs for index, layer in pairs}
     _share(text, blobs)
     for index, arrays in blobs.items():
         text.net.layers[index].blobs = arrays
     text.net.notes = notes
     return text.net
+
+
+def unshared(text: Prototxt) -> list[str]:
+    """Note the weights that layers share: a net that is read without a caffemodel does not keep that."""
+    layers: dict[str, list[str]] = defaultdict(list)
+    for layer, shares in zip(text.net.layers, text.sharing, strict=True):
+        for name in {share.name: None for share in shares if share.name}:
+            layers[name].append(layer.name)
+    return [
+        f"layers {', '.join(names)} share the weights {name}, which is lost without a caffemodel"
+        for name, names in layers.items()
+        if len(names) > 1
+    ]
 
 
 def _pairs(text: Prototxt, saved: Sequence[SavedLayer], path: Path) -> tuple[_Pairs, list[str]]:
@@ -77,8 +90,6 @@ def _pairs(text: Prototxt, saved: Sequence[SavedLayer], path: Path) -> tuple[_Pa
 
 def _compare(text: Prototxt, pairs: _Pairs, comparison: Comparison, path: Path, refuse: bool) -> list[str]:
     """Refuse the differences of all pairs, or return them as notes."""
-    if not any(comparison.has_parameters(layer) for _, layer in pairs):
-        return []  # stripped to names, types and weights, which are the same in all dialects
     problems = [
         FileError(sentence, where=text.place(index))
         for index, layer in pairs

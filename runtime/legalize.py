@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from caffeforge.generated.hub.lowerings import RULES as LOWERINGS
 from caffeforge.runtime.backend import Alternative, Backend
 from caffeforge.runtime.emit import Emit, LayerCall
 from caffeforge.runtime.errors import GraphError, LegalizeError
@@ -63,18 +64,19 @@ def legalize(graph: Graph, backend: Backend) -> list[LayerCall]:
 
 
 def _node(node: Node, backend: Backend, above: tuple[object, ...]) -> list[LayerCall] | Refusal:
-    rule = backend.rules.get(type(node.op))
+    rule, shared = backend.rules.get(type(node.op)), LOWERINGS.get(type(node.op))
+    alternatives = [a for r in (rule, shared) if r is not None for a in r.alternatives]
     refusal = Refusal(node, otherwise=rule.otherwise if rule else "")
     obstacle = _obstacle(node)
     key = (node.op, tuple((v.dtype, v.dims, v.data is None) for v in node.inputs if v is not None))
-    if rule is None:
+    if not alternatives:
         refusal.reasons.append(("", f"{backend.name} has no rule for {node.op.op_type}"))
     elif obstacle:
         refusal.reasons.append(("", obstacle))
     elif key in above:
         refusal.reasons.append(("", "the lowering leads back to itself"))
     else:
-        for alternative in rule.alternatives:
+        for alternative in alternatives:
             found = _alternative(node, alternative, backend, (*above, key), refusal)
             if found is not None:
                 return found
@@ -83,7 +85,7 @@ def _node(node: Node, backend: Backend, above: tuple[object, ...]) -> list[Layer
 
 def _obstacle(node: Node) -> str:
     """Return why no Caffe layer can stand for `node` whatever the rules say, or an empty string."""
-    for formal, value in zip(node.op.inputs, node.inputs):
+    for formal, value in zip(node.op.inputs, node.inputs, strict=False):
         if formal.static and value is not None:
             return f"{formal.name} must be known when the model is converted, {value.name} is computed"
     for value in (*node.inputs, *node.outputs):

@@ -6,6 +6,7 @@ Sizes are in elements, windows in (height, width) order or, for N-D layers, oute
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from caffeforge.runtime.array import Array, Elementwise, Full
 from caffeforge.runtime.array import reshape as _reshape
@@ -49,7 +50,7 @@ def cumulative(sizes: Ints) -> tuple[int, ...]:
 def pieces(points: Ints, size: int) -> tuple[int, ...]:
     """Return the sizes of the pieces when an axis of `size` is cut at `points`."""
     borders = [0, *points, size]
-    return tuple(stop - start for start, stop in zip(borders, borders[1:]))
+    return tuple(stop - start for start, stop in pairwise(borders))
 
 
 def equal_pieces(size: int, count: int) -> tuple[int, ...]:
@@ -79,7 +80,9 @@ def spatial(each: Ints | int, height: int, width: int, default: int, axes: int) 
 
     Args:
         each: the repeated (or scalar) field; empty or 0 if it is absent.
-        height: the ``_h`` field, 0 if absent, as `width`; they stand for 2-D only.
+        height: the ``_h`` field, 0 if absent; it stands for 2-D only.
+        width: the ``_w`` field, likewise.
+        default: the size where nothing is given.
         axes: how many spatial axes the bottom has.
     """
     if height or width:
@@ -97,22 +100,20 @@ def caffe_pool_size(sizes: Ints, kernel: Ints, stride: Ints, pad: Ints) -> tuple
     """
     outs = [-((k - s - 2 * p) // t) + 1 for s, k, t, p in zip(sizes, kernel, stride, pad, strict=True)]
     if any(pad):
-        outs = [o - ((o - 1) * t >= s + p) for o, s, t, p in zip(outs, sizes, stride, pad)]
+        outs = [o - ((o - 1) * t >= s + p) for o, s, t, p in zip(outs, sizes, stride, pad, strict=True)]
     return tuple(outs)
 
 
 def caffe_overhang(sizes: Ints, kernel: Ints, stride: Ints, pad: Ints) -> tuple[int, ...]:
     """Return how far Caffe's last pooling window reaches beyond the input and its end padding."""
-    outs = caffe_pool_size(sizes, kernel, stride, pad)
-    return tuple(
-        max(0, (o - 1) * t + k - s - 2 * p) for o, s, k, t, p in zip(outs, sizes, kernel, stride, pad)
-    )
+    axes = zip(caffe_pool_size(sizes, kernel, stride, pad), sizes, kernel, stride, pad, strict=True)
+    return tuple(max(0, (o - 1) * t + k - s - 2 * p) for o, s, k, t, p in axes)
 
 
 def caffe_windows_inside(sizes: Ints, kernel: Ints, stride: Ints, pad: Ints) -> bool:
     """Tell whether each of Caffe's pooling windows holds at least one element of the input."""
-    outs = caffe_pool_size(sizes, kernel, stride, pad)
-    return all(p < k and (o - 1) * t - p < s for o, s, k, t, p in zip(outs, sizes, kernel, stride, pad))
+    axes = zip(caffe_pool_size(sizes, kernel, stride, pad), sizes, kernel, stride, pad, strict=True)
+    return all(p < k and (o - 1) * t - p < s for o, s, k, t, p in axes)
 
 
 def covers(outer: Ints, inner: Ints) -> bool:

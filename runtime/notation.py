@@ -116,7 +116,7 @@ class _Parser:
 
     def graph(self, function: ast.FunctionDef) -> Graph:
         inputs = [self._declare(arg, None) for arg in function.args.args]
-        for arg, default in zip(function.args.kwonlyargs, function.args.kw_defaults):
+        for arg, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
             value = self._declare(arg, None)
             value.data = self._constant(arg, value, default)
         *body, last = function.body

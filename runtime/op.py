@@ -6,6 +6,7 @@ and those inputs that ONNX passes as tensors but that a compiler must know (``sc
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -32,7 +33,7 @@ class Attribute(NamedTuple):
 class Op:
     """A hub operator with its static arguments; equal and hashable by value."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
     op_type: ClassVar[str]
     domain: ClassVar[str] = ""
     inputs: ClassVar[tuple[Formal, ...]] = ()
@@ -53,7 +54,7 @@ class Op:
         return tuple(getattr(self, slot) for slot in self.__slots__)
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash((type(self), self._key()))
@@ -70,6 +71,4 @@ def python_name(name: str) -> str:
     return name + "_" if name in KEYWORDS else name
 
 
-KEYWORDS = frozenset(
-    ["False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield"]
-)
+KEYWORDS = frozenset(keyword.kwlist)

@@ -265,7 +265,7 @@ def _hint(what: str, backend: Backend, pool: PrivatePool) -> str:
     field = re.fullmatch(r'Message type "([\w.]+)" has no field named "(\w+)"\.', what)
     if field:
         message = field[1].removeprefix(f"{backend.package}.")
-        near = get_close_matches(field[2], [f.name for f in pool.message(message).DESCRIPTOR.fields], 1)
+        near = get_close_matches(field[2], [f.name for f in pool.message(message).DESCRIPTOR.fields], 1, 0.8)
         meant = f"did you mean {near[0]}, or is" if near else "is"
         return f"{meant} the net written in another dialect than {backend.name}?"
     if re.match(r"Expected string but found: '[A-Z]", what):

@@ -13,7 +13,7 @@ from typing import Final
 OPS: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     "Add": (
         "conditional",
-        ("mapping.yaml:79", "mapping.yaml:83", "mapping.yaml:94"),
+        ("bvlc/mapping.yaml:79", "bvlc/mapping.yaml:83", "bvlc/mapping.yaml:94"),
         (
             "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
             "one operand must be a constant that fits the other",
@@ -23,7 +23,7 @@ OPS: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     ),
     "AveragePool": (
         "conditional",
-        ("mapping.yaml:111", "mapping.yaml:120"),
+        ("bvlc/mapping.yaml:111", "bvlc/mapping.yaml:120"),
         (
             "pads[:2] == zeros(2) and count_include_pad == 0 and sizes == Y.shape[2:]",
             "Pooling has windows of two axes",
@@ -33,33 +33,37 @@ OPS: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             "Caffe would compute fewer windows",
         ),
     ),
-    "BatchNormalization": ("conditional", ("mapping.yaml:146",), ("batch statistics are for training",)),
-    "Concat": ("conditional", ("mapping.yaml:158",), ("nothing to concatenate",)),
+    "BatchNormalization": ("conditional", ("bvlc/mapping.yaml:146",), ("batch statistics are for training",)),
+    "Concat": ("conditional", ("bvlc/mapping.yaml:158",), ("nothing to concatenate",)),
     "Conv": (
         "conditional",
-        ("mapping.yaml:171", "mapping.yaml:185"),
+        ("bvlc/mapping.yaml:171", "bvlc/mapping.yaml:185"),
         ("axes == 2", "padding must be symmetric", "axes != 2"),
     ),
-    "Dropout": ("conditional", ("mapping.yaml:199",), ("dropping is for training",)),
-    "Flatten": ("conditional", ("mapping.yaml:207", "mapping.yaml:210"), ("axis == 1", "axis != 1")),
+    "Dropout": ("conditional", ("bvlc/mapping.yaml:199",), ("dropping is for training",)),
+    "Flatten": (
+        "conditional",
+        ("bvlc/mapping.yaml:207", "bvlc/mapping.yaml:210"),
+        ("axis == 1", "axis != 1"),
+    ),
     "Gemm": (
         "conditional",
-        ("mapping.yaml:214",),
+        ("bvlc/mapping.yaml:214",),
         (
             "the first operand must not be transposed",
             "alpha and beta must be 1",
             "the addend must be one number per output",
         ),
     ),
-    "GlobalAveragePool": ("conditional", ("mapping.yaml:231",), ("Pooling takes blobs of four axes",)),
-    "GlobalMaxPool": ("conditional", ("mapping.yaml:238",), ("Pooling takes blobs of four axes",)),
-    "Identity": ("direct", ("mapping.yaml:245",), ()),
-    "LeakyRelu": ("direct", ("mapping.yaml:248",), ()),
-    "MatMul": ("conditional", ("mapping.yaml:252",), ("the second operand must be a matrix",)),
-    "Max": ("conditional", ("mapping.yaml:263",), ("two or more tensors of one shape are taken",)),
+    "GlobalAveragePool": ("conditional", ("bvlc/mapping.yaml:231",), ("Pooling takes blobs of four axes",)),
+    "GlobalMaxPool": ("conditional", ("bvlc/mapping.yaml:238",), ("Pooling takes blobs of four axes",)),
+    "Identity": ("direct", ("bvlc/mapping.yaml:245",), ()),
+    "LeakyRelu": ("direct", ("bvlc/mapping.yaml:248",), ()),
+    "MatMul": ("conditional", ("bvlc/mapping.yaml:252",), ("the second operand must be a matrix",)),
+    "Max": ("conditional", ("bvlc/mapping.yaml:263",), ("two or more tensors of one shape are taken",)),
     "MaxPool": (
         "conditional",
-        ("mapping.yaml:282", "mapping.yaml:293"),
+        ("bvlc/mapping.yaml:282", "bvlc/mapping.yaml:293"),
         (
             "sizes == Y.shape[2:] and not has(Indices)",
             "Pooling has windows of two axes",
@@ -70,7 +74,7 @@ OPS: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
     ),
     "Mul": (
         "conditional",
-        ("mapping.yaml:301", "mapping.yaml:305", "mapping.yaml:316"),
+        ("bvlc/mapping.yaml:301", "bvlc/mapping.yaml:305", "bvlc/mapping.yaml:316"),
         (
             "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
             "one operand must be a constant that fits the other",
@@ -78,16 +82,20 @@ OPS: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             "is_constant(A) and not is_constant(B)",
         ),
     ),
-    "Relu": ("direct", ("mapping.yaml:321",), ()),
-    "Reshape": ("conditional", ("mapping.yaml:324",), ("a zero in the shape means an axis of the input",)),
+    "Relu": ("direct", ("bvlc/mapping.yaml:321",), ()),
+    "Reshape": (
+        "conditional",
+        ("bvlc/mapping.yaml:324",),
+        ("a zero in the shape means an axis of the input",),
+    ),
     "Slice": (
         "conditional",
         (
-            "mapping.yaml:339",
-            "mapping.yaml:341",
-            "mapping.yaml:346",
-            "mapping.yaml:352",
-            "mapping.yaml:358",
+            "bvlc/mapping.yaml:339",
+            "bvlc/mapping.yaml:341",
+            "bvlc/mapping.yaml:346",
+            "bvlc/mapping.yaml:352",
+            "bvlc/mapping.yaml:358",
         ),
         (
             "len(cuts) == 0",
@@ -98,31 +106,31 @@ OPS: Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
             "len(cuts) > 1",
         ),
     ),
-    "Softmax": ("direct", ("mapping.yaml:364",), ()),
-    "Split": ("conditional", ("mapping.yaml:368",), ("the sizes must be known",)),
-    "Sub": ("conditional", ("mapping.yaml:377",), ("the operands must have one shape",)),
-    "Sum": ("conditional", ("mapping.yaml:384",), ("two or more tensors of one shape are taken",)),
+    "Softmax": ("direct", ("bvlc/mapping.yaml:364",), ()),
+    "Split": ("conditional", ("bvlc/mapping.yaml:368",), ("the sizes must be known",)),
+    "Sub": ("conditional", ("bvlc/mapping.yaml:377",), ("the operands must have one shape",)),
+    "Sum": ("conditional", ("bvlc/mapping.yaml:384",), ("two or more tensors of one shape are taken",)),
 }
 
 # layer type -> where its meaning stands
 LAYERS: Final[Mapping[str, str]] = {
-    "BatchNorm": "mapping.yaml:391",
-    "Bias": "mapping.yaml:405",
-    "Concat": "mapping.yaml:423",
-    "Convolution": "mapping.yaml:428",
-    "Dropout": "mapping.yaml:448",
-    "Eltwise": "mapping.yaml:452",
-    "Flatten": "mapping.yaml:474",
-    "InnerProduct": "mapping.yaml:483",
-    "Input": "mapping.yaml:502",
-    "Pooling": "mapping.yaml:505",
-    "ReLU": "mapping.yaml:533",
-    "Reshape": "mapping.yaml:537",
-    "Scale": "mapping.yaml:540",
-    "Silence": "mapping.yaml:564",
-    "Slice": "mapping.yaml:567",
-    "Softmax": "mapping.yaml:577",
-    "Split": "mapping.yaml:581",
+    "BatchNorm": "bvlc/mapping.yaml:391",
+    "Bias": "bvlc/mapping.yaml:405",
+    "Concat": "bvlc/mapping.yaml:423",
+    "Convolution": "bvlc/mapping.yaml:428",
+    "Dropout": "bvlc/mapping.yaml:448",
+    "Eltwise": "bvlc/mapping.yaml:452",
+    "Flatten": "bvlc/mapping.yaml:474",
+    "InnerProduct": "bvlc/mapping.yaml:483",
+    "Input": "bvlc/mapping.yaml:502",
+    "Pooling": "bvlc/mapping.yaml:505",
+    "ReLU": "bvlc/mapping.yaml:533",
+    "Reshape": "bvlc/mapping.yaml:537",
+    "Scale": "bvlc/mapping.yaml:540",
+    "Silence": "bvlc/mapping.yaml:564",
+    "Slice": "bvlc/mapping.yaml:567",
+    "Softmax": "bvlc/mapping.yaml:577",
+    "Split": "bvlc/mapping.yaml:581",
 }
 
 # layer types of the schema that no rule reads
@@ -170,3 +178,6 @@ UNREAD: Final[tuple[str, ...]] = (
     "Tile",
     "WindowData",
 )
+
+# inherited alternatives that the schema cannot hold: op or layer type, rule, reason
+DROPPED: Final[tuple[tuple[str, str, str], ...]] = ()

@@ -27,24 +27,24 @@ def input_layer(X: Value) -> LayerParam:
 
 
 def emit_add_1(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Eltwise (mapping.yaml:79)."""
+    """Add -> Eltwise (bvlc/mapping.yaml:79)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "mapping.yaml:79")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:79")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "mapping.yaml:79")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:79")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "mapping.yaml:79")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:79")
     e.layer(layers.Eltwise(operation="SUM"), (A, B), tops=(C,))
 
 
 def emit_add_2(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Bias (mapping.yaml:83)."""
+    """Add -> Bias (bvlc/mapping.yaml:83)."""
     if not lib.is_constant(B):
-        raise Refused("one operand must be a constant that fits the other", "mapping.yaml:84")
+        raise Refused("one operand must be a constant that fits the other", "bvlc/mapping.yaml:84")
     if A.shape != C.shape:
-        raise Refused("one operand must be a constant that fits the other", "mapping.yaml:84")
+        raise Refused("one operand must be a constant that fits the other", "bvlc/mapping.yaml:84")
     if not lib.broadcast_axis(A.shape, B.shape) >= 0:
-        raise Refused("the constant must fit a run of adjacent axes", "mapping.yaml:86")
+        raise Refused("the constant must fit a run of adjacent axes", "bvlc/mapping.yaml:86")
     e.layer(
         layers.Bias(axis=lib.broadcast_axis(A.shape, B.shape), num_axes=len(lib.broadcast_run(B.shape))),
         (A,),
@@ -54,29 +54,29 @@ def emit_add_2(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_add_3(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (mapping.yaml:94)."""
+    """Add -> other ops (bvlc/mapping.yaml:94)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "mapping.yaml:94")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:94")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "mapping.yaml:94")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:94")
     e.apply(hub.Add(), (B, A), (C,))
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (mapping.yaml:111)."""
+    """AveragePool -> Pooling (bvlc/mapping.yaml:111)."""
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2])
     if op.pads[:2] != lib.zeros(2):
-        raise Refused("does not hold: pads[:2] == zeros(2)", "mapping.yaml:111")
+        raise Refused("does not hold: pads[:2] == zeros(2)", "bvlc/mapping.yaml:111")
     if op.count_include_pad != 0:
-        raise Refused("does not hold: count_include_pad == 0", "mapping.yaml:111")
+        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:111")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "mapping.yaml:111")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:111")
     if len(op.kernel_shape) != 2:
-        raise Refused("Pooling has windows of two axes", "mapping.yaml:103")
+        raise Refused("Pooling has windows of two axes", "bvlc/mapping.yaml:103")
     if op.dilations != lib.ones(2):
-        raise Refused("Pooling has no dilation", "mapping.yaml:105")
+        raise Refused("Pooling has no dilation", "bvlc/mapping.yaml:105")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]):
-        raise Refused("a window would lie outside the input", "mapping.yaml:107")
+        raise Refused("a window would lie outside the input", "bvlc/mapping.yaml:107")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -91,21 +91,21 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling + Slice + Slice (mapping.yaml:120)."""
+    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:120)."""
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2])
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(4)
     if len(op.kernel_shape) != 2:
-        raise Refused("Pooling has windows of two axes", "mapping.yaml:103")
+        raise Refused("Pooling has windows of two axes", "bvlc/mapping.yaml:103")
     if op.dilations != lib.ones(2):
-        raise Refused("Pooling has no dilation", "mapping.yaml:105")
+        raise Refused("Pooling has no dilation", "bvlc/mapping.yaml:105")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]):
-        raise Refused("a window would lie outside the input", "mapping.yaml:107")
+        raise Refused("a window would lie outside the input", "bvlc/mapping.yaml:107")
     if not counted:
-        raise Refused("the divisor must count the padding, which must be symmetric", "mapping.yaml:121")
+        raise Refused("the divisor must count the padding, which must be symmetric", "bvlc/mapping.yaml:121")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("the divisor must count the padding, which must be symmetric", "mapping.yaml:121")
+        raise Refused("the divisor must count the padding, which must be symmetric", "bvlc/mapping.yaml:121")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("Caffe would compute fewer windows", "mapping.yaml:123")
+        raise Refused("Caffe would compute fewer windows", "bvlc/mapping.yaml:123")
     top = e.layer(
         layers.Pooling(
             pool="AVE",
@@ -137,9 +137,9 @@ def emit_batch_normalization(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BatchNorm + Scale (mapping.yaml:146)."""
+    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:146)."""
     if op.training_mode != 0:
-        raise Refused("batch statistics are for training", "mapping.yaml:147")
+        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:147")
     top = e.layer(
         layers.BatchNorm(use_global_stats=True, eps=op.epsilon),
         (X,),
@@ -149,9 +149,9 @@ def emit_batch_normalization(
 
 
 def emit_concat(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> Concat (mapping.yaml:158)."""
+    """Concat -> Concat (bvlc/mapping.yaml:158)."""
     if not len(inputs) > 0:
-        raise Refused("nothing to concatenate", "mapping.yaml:159")
+        raise Refused("nothing to concatenate", "bvlc/mapping.yaml:159")
     e.layer(
         layers.Concat(axis=lib.axis_of(op.axis, concat_result.rank)),
         (*inputs,),
@@ -160,12 +160,12 @@ def emit_concat(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_resul
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (mapping.yaml:171)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:171)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "mapping.yaml:171")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:171")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("padding must be symmetric", "mapping.yaml:168")
+        raise Refused("padding must be symmetric", "bvlc/mapping.yaml:168")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -186,12 +186,12 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (mapping.yaml:185)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:185)."""
     axes = len(op.kernel_shape)
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "mapping.yaml:185")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:185")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("padding must be symmetric", "mapping.yaml:168")
+        raise Refused("padding must be symmetric", "bvlc/mapping.yaml:168")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -209,9 +209,9 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
-    """Dropout -> Dropout (mapping.yaml:199)."""
+    """Dropout -> Dropout (bvlc/mapping.yaml:199)."""
     if op.training_mode:
-        raise Refused("dropping is for training", "mapping.yaml:200")
+        raise Refused("dropping is for training", "bvlc/mapping.yaml:200")
     e.layer(
         layers.Dropout(dropout_ratio=op.ratio if op.ratio is not None else 0.5),
         (data,),
@@ -220,29 +220,29 @@ def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Val
 
 
 def emit_flatten_1(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> Flatten (mapping.yaml:207)."""
+    """Flatten -> Flatten (bvlc/mapping.yaml:207)."""
     if op.axis != 1:
-        raise Refused("does not hold: axis == 1", "mapping.yaml:207")
+        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:207")
     e.layer(layers.Flatten(axis=op.axis), (input,), tops=(output,))
 
 
 def emit_flatten_2(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> other ops (mapping.yaml:210)."""
+    """Flatten -> other ops (bvlc/mapping.yaml:210)."""
     if op.axis == 1:
-        raise Refused("does not hold: axis != 1", "mapping.yaml:210")
+        raise Refused("does not hold: axis != 1", "bvlc/mapping.yaml:210")
     e.apply(hub.Reshape(shape=output.shape[:]), (input,), (output,))
 
 
 def emit_gemm(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (mapping.yaml:214)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:214)."""
     if op.transA != 0:
-        raise Refused("the first operand must not be transposed", "mapping.yaml:215")
+        raise Refused("the first operand must not be transposed", "bvlc/mapping.yaml:215")
     if op.alpha != 1.0:
-        raise Refused("alpha and beta must be 1", "mapping.yaml:217")
+        raise Refused("alpha and beta must be 1", "bvlc/mapping.yaml:217")
     if not (op.beta == 1.0 or C is None):
-        raise Refused("alpha and beta must be 1", "mapping.yaml:217")
+        raise Refused("alpha and beta must be 1", "bvlc/mapping.yaml:217")
     if not (lib.product(C.shape) == Y.shape[1] and C.shape[-1] == Y.shape[1] if C is not None else True):
-        raise Refused("the addend must be one number per output", "mapping.yaml:219")
+        raise Refused("the addend must be one number per output", "bvlc/mapping.yaml:219")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=C is not None),
         (A,),
@@ -255,35 +255,35 @@ def emit_gemm(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Val
 
 
 def emit_global_average_pool(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> Pooling (mapping.yaml:231)."""
+    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:231)."""
     if X.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "mapping.yaml:232")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:232")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_max_pool(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> Pooling (mapping.yaml:238)."""
+    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:238)."""
     if X.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "mapping.yaml:239")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:239")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_identity(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (mapping.yaml:245)."""
+    """Identity -> Split (bvlc/mapping.yaml:245)."""
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (mapping.yaml:248)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:248)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_mat_mul(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (mapping.yaml:252)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:252)."""
     if not A.rank >= 2:
-        raise Refused("the second operand must be a matrix", "mapping.yaml:253")
+        raise Refused("the second operand must be a matrix", "bvlc/mapping.yaml:253")
     if B.rank != 2:
-        raise Refused("the second operand must be a matrix", "mapping.yaml:253")
+        raise Refused("the second operand must be a matrix", "bvlc/mapping.yaml:253")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -293,27 +293,27 @@ def emit_mat_mul(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
 
 
 def emit_max(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max: Value) -> None:
-    """Max -> Eltwise (mapping.yaml:263)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:263)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "mapping.yaml:264")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:264")
     if not all(tuple(x.shape == max.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "mapping.yaml:264")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:264")
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max,))
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (mapping.yaml:282)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:282)."""
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2])
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "mapping.yaml:282")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:282")
     if Indices is not None:
-        raise Refused("does not hold: not has(Indices)", "mapping.yaml:282")
+        raise Refused("does not hold: not has(Indices)", "bvlc/mapping.yaml:282")
     if len(op.kernel_shape) != 2:
-        raise Refused("Pooling has windows of two axes", "mapping.yaml:274")
+        raise Refused("Pooling has windows of two axes", "bvlc/mapping.yaml:274")
     if op.dilations != lib.ones(2):
-        raise Refused("Pooling has no dilation", "mapping.yaml:276")
+        raise Refused("Pooling has no dilation", "bvlc/mapping.yaml:276")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]):
-        raise Refused("a window would lie outside the input", "mapping.yaml:278")
+        raise Refused("a window would lie outside the input", "bvlc/mapping.yaml:278")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -330,21 +330,21 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (mapping.yaml:293)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:293)."""
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2])
     over = lib.caffe_overhang(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2])
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "mapping.yaml:293")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:293")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "mapping.yaml:293")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:293")
     if Indices is not None:
-        raise Refused("does not hold: not has(Indices)", "mapping.yaml:293")
+        raise Refused("does not hold: not has(Indices)", "bvlc/mapping.yaml:293")
     if len(op.kernel_shape) != 2:
-        raise Refused("Pooling has windows of two axes", "mapping.yaml:274")
+        raise Refused("Pooling has windows of two axes", "bvlc/mapping.yaml:274")
     if op.dilations != lib.ones(2):
-        raise Refused("Pooling has no dilation", "mapping.yaml:276")
+        raise Refused("Pooling has no dilation", "bvlc/mapping.yaml:276")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]):
-        raise Refused("a window would lie outside the input", "mapping.yaml:278")
+        raise Refused("a window would lie outside the input", "bvlc/mapping.yaml:278")
     every = e.value(
         hub.MaxPool(
             kernel_shape=op.kernel_shape,
@@ -357,24 +357,24 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (mapping.yaml:301)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:301)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "mapping.yaml:301")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:301")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "mapping.yaml:301")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:301")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "mapping.yaml:301")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:301")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (mapping.yaml:305)."""
+    """Mul -> Scale (bvlc/mapping.yaml:305)."""
     if not lib.is_constant(B):
-        raise Refused("one operand must be a constant that fits the other", "mapping.yaml:306")
+        raise Refused("one operand must be a constant that fits the other", "bvlc/mapping.yaml:306")
     if A.shape != C.shape:
-        raise Refused("one operand must be a constant that fits the other", "mapping.yaml:306")
+        raise Refused("one operand must be a constant that fits the other", "bvlc/mapping.yaml:306")
     if not lib.broadcast_axis(A.shape, B.shape) >= 0:
-        raise Refused("the constant must fit a run of adjacent axes", "mapping.yaml:308")
+        raise Refused("the constant must fit a run of adjacent axes", "bvlc/mapping.yaml:308")
     e.layer(
         layers.Scale(axis=lib.broadcast_axis(A.shape, B.shape), num_axes=len(lib.broadcast_run(B.shape))),
         (A,),
@@ -384,58 +384,65 @@ def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (mapping.yaml:316)."""
+    """Mul -> other ops (bvlc/mapping.yaml:316)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "mapping.yaml:316")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:316")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "mapping.yaml:316")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:316")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (mapping.yaml:321)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:321)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (mapping.yaml:324)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:324)."""
+    shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "mapping.yaml:325")
-    e.layer(layers.Reshape(shape=layers.BlobShape(dim=op.shape)), (data,), tops=(reshaped,))
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:325")
+    e.layer(layers.Reshape(shape=layers.BlobShape(dim=shape)), (data,), tops=(reshaped,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (mapping.yaml:339)."""
-    cuts = lib.slice_cuts(data.shape, op.starts, op.ends, op.axes)
+    """Slice -> other ops (bvlc/mapping.yaml:339)."""
+    starts = e.known(op.starts)
+    ends = e.known(op.ends)
+    cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "mapping.yaml:339")
-    if not (op.steps is None or op.steps == lib.ones(len(op.starts))):
-        raise Refused("steps must be 1", "mapping.yaml:336")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:339")
+    if not (op.steps is None or op.steps == lib.ones(len(starts))):
+        raise Refused("steps must be 1", "bvlc/mapping.yaml:336")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (mapping.yaml:341)."""
-    cuts = lib.slice_cuts(data.shape, op.starts, op.ends, op.axes)
+    """Slice -> Slice (bvlc/mapping.yaml:341)."""
+    starts = e.known(op.starts)
+    ends = e.known(op.ends)
+    cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "mapping.yaml:341")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:341")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "mapping.yaml:341")
-    if not (op.steps is None or op.steps == lib.ones(len(op.starts))):
-        raise Refused("steps must be 1", "mapping.yaml:336")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:341")
+    if not (op.steps is None or op.steps == lib.ones(len(starts))):
+        raise Refused("steps must be 1", "bvlc/mapping.yaml:336")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (mapping.yaml:346)."""
-    cuts = lib.slice_cuts(data.shape, op.starts, op.ends, op.axes)
+    """Slice -> Slice (bvlc/mapping.yaml:346)."""
+    starts = e.known(op.starts)
+    ends = e.known(op.ends)
+    cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]]
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "mapping.yaml:346")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:346")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "mapping.yaml:346")
-    if not (op.steps is None or op.steps == lib.ones(len(op.starts))):
-        raise Refused("steps must be 1", "mapping.yaml:336")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:346")
+    if not (op.steps is None or op.steps == lib.ones(len(starts))):
+        raise Refused("steps must be 1", "bvlc/mapping.yaml:336")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -446,17 +453,19 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (mapping.yaml:352)."""
-    cuts = lib.slice_cuts(data.shape, op.starts, op.ends, op.axes)
+    """Slice -> Slice (bvlc/mapping.yaml:352)."""
+    starts = e.known(op.starts)
+    ends = e.known(op.ends)
+    cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]]
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "mapping.yaml:352")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:352")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "mapping.yaml:352")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:352")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "mapping.yaml:352")
-    if not (op.steps is None or op.steps == lib.ones(len(op.starts))):
-        raise Refused("steps must be 1", "mapping.yaml:336")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:352")
+    if not (op.steps is None or op.steps == lib.ones(len(starts))):
+        raise Refused("steps must be 1", "bvlc/mapping.yaml:336")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -467,12 +476,14 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (mapping.yaml:358)."""
-    cuts = lib.slice_cuts(data.shape, op.starts, op.ends, op.axes)
+    """Slice -> other ops (bvlc/mapping.yaml:358)."""
+    starts = e.known(op.starts)
+    ends = e.known(op.ends)
+    cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "mapping.yaml:358")
-    if not (op.steps is None or op.steps == lib.ones(len(op.starts))):
-        raise Refused("steps must be 1", "mapping.yaml:336")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:358")
+    if not (op.steps is None or op.steps == lib.ones(len(starts))):
+        raise Refused("steps must be 1", "bvlc/mapping.yaml:336")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -486,14 +497,14 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (mapping.yaml:364)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:364)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (mapping.yaml:368)."""
+    """Split -> Slice (bvlc/mapping.yaml:368)."""
     if op.split is None:
-        raise Refused("the sizes must be known", "mapping.yaml:369")
+        raise Refused("the sizes must be known", "bvlc/mapping.yaml:369")
     e.layer(
         layers.Slice(axis=lib.axis_of(op.axis, input.rank), slice_point=lib.cumulative(op.split)),
         (input,),
@@ -502,88 +513,88 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sub(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (mapping.yaml:377)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:377)."""
     if A.shape != B.shape:
-        raise Refused("the operands must have one shape", "mapping.yaml:378")
+        raise Refused("the operands must have one shape", "bvlc/mapping.yaml:378")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sum(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum: Value) -> None:
-    """Sum -> Eltwise (mapping.yaml:384)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:384)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "mapping.yaml:385")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:385")
     if not all(tuple(x.shape == sum.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "mapping.yaml:385")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:385")
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum,))
 
 
 RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Add: Rule(
         (
-            Alternative(emit_add_1, "mapping.yaml:79"),
-            Alternative(emit_add_2, "mapping.yaml:83"),
-            Alternative(emit_add_3, "mapping.yaml:94"),
+            Alternative(emit_add_1, "bvlc/mapping.yaml:79"),
+            Alternative(emit_add_2, "bvlc/mapping.yaml:83"),
+            Alternative(emit_add_3, "bvlc/mapping.yaml:94"),
         ),
         "two tensors of one shape, or a tensor and a constant along adjacent axes",
     ),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "mapping.yaml:111"),
-            Alternative(emit_average_pool_2, "mapping.yaml:120"),
+            Alternative(emit_average_pool_1, "bvlc/mapping.yaml:111"),
+            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:120"),
         ),
         "2-D windows without dilation whose divisor counts symmetric padding, or has none to count",
     ),
-    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "mapping.yaml:146"),)),
-    hub.Concat: Rule((Alternative(emit_concat, "mapping.yaml:158"),)),
+    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:146"),)),
+    hub.Concat: Rule((Alternative(emit_concat, "bvlc/mapping.yaml:158"),)),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "mapping.yaml:171"),
-            Alternative(emit_conv_2, "mapping.yaml:185"),
+            Alternative(emit_conv_1, "bvlc/mapping.yaml:171"),
+            Alternative(emit_conv_2, "bvlc/mapping.yaml:185"),
         ),
         "symmetric padding",
     ),
-    hub.Dropout: Rule((Alternative(emit_dropout, "mapping.yaml:199"),)),
+    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:199"),)),
     hub.Flatten: Rule(
         (
-            Alternative(emit_flatten_1, "mapping.yaml:207"),
-            Alternative(emit_flatten_2, "mapping.yaml:210"),
+            Alternative(emit_flatten_1, "bvlc/mapping.yaml:207"),
+            Alternative(emit_flatten_2, "bvlc/mapping.yaml:210"),
         ),
     ),
-    hub.Gemm: Rule((Alternative(emit_gemm, "mapping.yaml:214"),)),
-    hub.GlobalAveragePool: Rule((Alternative(emit_global_average_pool, "mapping.yaml:231"),)),
-    hub.GlobalMaxPool: Rule((Alternative(emit_global_max_pool, "mapping.yaml:238"),)),
-    hub.Identity: Rule((Alternative(emit_identity, "mapping.yaml:245"),)),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "mapping.yaml:248"),)),
-    hub.MatMul: Rule((Alternative(emit_mat_mul, "mapping.yaml:252"),)),
-    hub.Max: Rule((Alternative(emit_max, "mapping.yaml:263"),)),
+    hub.Gemm: Rule((Alternative(emit_gemm, "bvlc/mapping.yaml:214"),)),
+    hub.GlobalAveragePool: Rule((Alternative(emit_global_average_pool, "bvlc/mapping.yaml:231"),)),
+    hub.GlobalMaxPool: Rule((Alternative(emit_global_max_pool, "bvlc/mapping.yaml:238"),)),
+    hub.Identity: Rule((Alternative(emit_identity, "bvlc/mapping.yaml:245"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:248"),)),
+    hub.MatMul: Rule((Alternative(emit_mat_mul, "bvlc/mapping.yaml:252"),)),
+    hub.Max: Rule((Alternative(emit_max, "bvlc/mapping.yaml:263"),)),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "mapping.yaml:282"),
-            Alternative(emit_max_pool_2, "mapping.yaml:293"),
+            Alternative(emit_max_pool_1, "bvlc/mapping.yaml:282"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:293"),
         ),
         "2-D windows without dilation, each of which holds an element of the input",
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "mapping.yaml:301"),
-            Alternative(emit_mul_2, "mapping.yaml:305"),
-            Alternative(emit_mul_3, "mapping.yaml:316"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:301"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:305"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:316"),
         ),
         "two tensors of one shape, or a tensor and a constant along adjacent axes",
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "mapping.yaml:321"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "mapping.yaml:324"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:321"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:324"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "mapping.yaml:339"),
-            Alternative(emit_slice_2, "mapping.yaml:341"),
-            Alternative(emit_slice_3, "mapping.yaml:346"),
-            Alternative(emit_slice_4, "mapping.yaml:352"),
-            Alternative(emit_slice_5, "mapping.yaml:358"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:339"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:341"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:346"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:352"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:358"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "mapping.yaml:364"),)),
-    hub.Split: Rule((Alternative(emit_split, "mapping.yaml:368"),)),
-    hub.Sub: Rule((Alternative(emit_sub, "mapping.yaml:377"),)),
-    hub.Sum: Rule((Alternative(emit_sum, "mapping.yaml:384"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:364"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:368"),)),
+    hub.Sub: Rule((Alternative(emit_sub, "bvlc/mapping.yaml:377"),)),
+    hub.Sum: Rule((Alternative(emit_sum, "bvlc/mapping.yaml:384"),)),
 }

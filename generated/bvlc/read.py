@@ -19,7 +19,7 @@ from . import layers
 
 
 def read_batch_norm(r: Read, param: layers.BatchNorm) -> None:
-    """What layer BatchNorm computes (mapping.yaml:391)."""
+    """What layer BatchNorm computes (bvlc/mapping.yaml:391)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     use_global_stats = param.use_global_stats if param.use_global_stats is not None else False
@@ -27,10 +27,10 @@ def read_batch_norm(r: Read, param: layers.BatchNorm) -> None:
     if not (param.use_global_stats is None or use_global_stats):
         raise Refused(
             "the layer uses the statistics of the batch (use_global_stats is false)",
-            "mapping.yaml:398",
+            "bvlc/mapping.yaml:398",
         )
     if len(blobs) != 3:
-        raise Refused("three blobs are due - mean, variance and their scale factor", "mapping.yaml:400")
+        raise Refused("three blobs are due - mean, variance and their scale factor", "bvlc/mapping.yaml:400")
     channels = bottom.shape[1]
     mean = lib.reshape(lib.caffe_statistic(blobs[0], blobs[2]), (channels,))
     variance = lib.reshape(lib.caffe_statistic(blobs[1], blobs[2]), (channels,))
@@ -44,7 +44,7 @@ def read_batch_norm(r: Read, param: layers.BatchNorm) -> None:
 
 
 def read_bias(r: Read, param: layers.Bias) -> None:
-    """What layer Bias computes (mapping.yaml:405)."""
+    """What layer Bias computes (bvlc/mapping.yaml:405)."""
     bottoms = r.bottoms
     blobs = r.blobs
     axis = param.axis if param.axis is not None else 1
@@ -52,21 +52,21 @@ def read_bias(r: Read, param: layers.Bias) -> None:
     start = lib.axis_of(axis, bottoms[0].rank)
     run = blobs[0].shape[:] if len(bottoms) == 1 else bottoms[1].shape[:]
     if bottoms[0].shape[start : start + len(run)] != run:
-        raise Refused("the bias does not fit the axes of the first bottom", "mapping.yaml:412")
+        raise Refused("the bias does not fit the axes of the first bottom", "bvlc/mapping.yaml:412")
     shape = run + lib.ones(bottoms[0].rank - start - len(run))
     if len(bottoms) == 1:
         if not (num_axes == -1 or num_axes == len(run)):
-            raise Refused("num_axes is not the rank of the bias blob", "mapping.yaml:417")
+            raise Refused("num_axes is not the rank of the bias blob", "bvlc/mapping.yaml:417")
         r.top(0, r.value(hub.Add(), (bottoms[0], lib.reshape(blobs[0], shape))))
         return
     if len(bottoms) == 2:
         r.top(0, r.value(hub.Add(), (bottoms[0], r.value(hub.Reshape(shape=shape), (bottoms[1],)))))
         return
-    raise Refused("no alternative holds", "mapping.yaml:405")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:405")
 
 
 def read_concat(r: Read, param: layers.Concat) -> None:
-    """What layer Concat computes (mapping.yaml:423)."""
+    """What layer Concat computes (bvlc/mapping.yaml:423)."""
     bottoms = r.bottoms
     concat_dim = param.concat_dim if param.concat_dim is not None else 1
     axis = param.axis if param.axis is not None else 1
@@ -75,7 +75,7 @@ def read_concat(r: Read, param: layers.Concat) -> None:
 
 
 def read_convolution(r: Read, param: layers.Convolution) -> None:
-    """What layer Convolution computes (mapping.yaml:428)."""
+    """What layer Convolution computes (bvlc/mapping.yaml:428)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -93,13 +93,13 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
     axis = param.axis if param.axis is not None else 1
     dilation = param.dilation
     if lib.axis_of(axis, bottom.rank) != 1:
-        raise Refused("channels are the second axis here", "mapping.yaml:437")
+        raise Refused("channels are the second axis here", "bvlc/mapping.yaml:437")
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "mapping.yaml:439")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:439")
     if bottom.shape[1] % group != 0:
-        raise Refused("group must divide the channels on both sides", "mapping.yaml:441")
+        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:441")
     if num_output % group != 0:
-        raise Refused("group must divide the channels on both sides", "mapping.yaml:441")
+        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:441")
     axes = bottom.rank - 2
     k = lib.spatial(kernel_size, kernel_h, kernel_w, 0, axes)
     s = lib.spatial(stride, stride_h, stride_w, 1, axes)
@@ -117,22 +117,22 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (mapping.yaml:448)."""
+    """What layer Dropout computes (bvlc/mapping.yaml:448)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Identity(), (bottom,)))
 
 
 def read_eltwise(r: Read, param: layers.Eltwise) -> None:
-    """What layer Eltwise computes (mapping.yaml:452)."""
+    """What layer Eltwise computes (bvlc/mapping.yaml:452)."""
     bottoms = r.bottoms
     operation = param.operation if param.operation is not None else "SUM"
     coeff = param.coeff
     if not len(bottoms) >= 2:
-        raise Refused("two or more bottoms of one shape are due", "mapping.yaml:455")
+        raise Refused("two or more bottoms of one shape are due", "bvlc/mapping.yaml:455")
     if not all(tuple(b.shape == bottoms[0].shape for b in bottoms)):
-        raise Refused("two or more bottoms of one shape are due", "mapping.yaml:455")
+        raise Refused("two or more bottoms of one shape are due", "bvlc/mapping.yaml:455")
     if not (coeff == () or (operation == "SUM" and len(coeff) == len(bottoms))):
-        raise Refused("coeff is for SUM, one number for each bottom", "mapping.yaml:457")
+        raise Refused("coeff is for SUM, one number for each bottom", "bvlc/mapping.yaml:457")
     if operation == "SUM" and coeff == () and len(bottoms) == 2:
         r.top(0, r.value(hub.Add(), bottoms))
         return
@@ -143,7 +143,13 @@ def read_eltwise(r: Read, param: layers.Eltwise) -> None:
         r.top(0, r.value(hub.Sum(), bottoms))
         return
     if operation == "SUM":
-        r.top(0, r.value(hub.Sum(), [r.value(hub.Mul(), (b, c)) for b, c in zip(bottoms, coeff)]))
+        r.top(
+            0,
+            r.value(
+                hub.Sum(),
+                [r.value(hub.Mul(), (b, c)) for b, c in zip(bottoms, coeff, strict=True)],
+            ),
+        )
         return
     if operation == "PROD" and len(bottoms) == 2:
         r.top(0, r.value(hub.Mul(), bottoms))
@@ -151,23 +157,23 @@ def read_eltwise(r: Read, param: layers.Eltwise) -> None:
     if operation == "MAX":
         r.top(0, r.value(hub.Max(), bottoms))
         return
-    raise Refused("SUM or MAX of any bottoms, or PROD of two", "mapping.yaml:452")
+    raise Refused("SUM or MAX of any bottoms, or PROD of two", "bvlc/mapping.yaml:452")
 
 
 def read_flatten(r: Read, param: layers.Flatten) -> None:
-    """What layer Flatten computes (mapping.yaml:474)."""
+    """What layer Flatten computes (bvlc/mapping.yaml:474)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     end_axis = param.end_axis if param.end_axis is not None else -1
     first = lib.axis_of(axis, bottom.rank)
     last = lib.axis_of(end_axis, bottom.rank)
     if not first <= last:
-        raise Refused("end_axis comes before axis", "mapping.yaml:479")
+        raise Refused("end_axis comes before axis", "bvlc/mapping.yaml:479")
     r.top(0, r.value(hub.Reshape(shape=lib.zeros(first) + (-1,) + bottom.shape[last + 1 :]), (bottom,)))
 
 
 def read_inner_product(r: Read, param: layers.InnerProduct) -> None:
-    """What layer InnerProduct computes (mapping.yaml:483)."""
+    """What layer InnerProduct computes (bvlc/mapping.yaml:483)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -175,7 +181,7 @@ def read_inner_product(r: Read, param: layers.InnerProduct) -> None:
     axis = param.axis if param.axis is not None else 1
     transpose = param.transpose if param.transpose is not None else False
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "mapping.yaml:491")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:491")
     start = lib.axis_of(axis, bottom.rank)
     depth = lib.product(bottom.shape[start:])
     matrix = lib.reshape(blobs[0], (depth, num_output) if transpose else (num_output, depth))
@@ -194,17 +200,17 @@ def read_inner_product(r: Read, param: layers.InnerProduct) -> None:
         product = r.value(hub.MatMul(), (rows, matrix if transpose else lib.transpose(matrix)))
         r.top(0, r.value(hub.Add(), (product, bias)) if bias_term else product)
         return
-    raise Refused("no alternative holds", "mapping.yaml:483")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:483")
 
 
 def read_input(r: Read, param: layers.Input) -> None:
-    """What layer Input computes (mapping.yaml:502)."""
+    """What layer Input computes (bvlc/mapping.yaml:502)."""
     shape = param.shape
     r.inputs(tuple(s.dim for s in shape))
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (mapping.yaml:505)."""
+    """What layer Pooling computes (bvlc/mapping.yaml:505)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -223,13 +229,13 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
     s = lib.ones(2) if global_pooling else lib.spatial(stride, stride_h, stride_w, 1, 2)
     p = lib.zeros(2) if global_pooling else lib.spatial(pad, pad_h, pad_w, 0, 2)
     if bottom.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "mapping.yaml:514")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:514")
     if not all(tuple(size > 0 for size in k)):
-        raise Refused("the window has no size", "mapping.yaml:516")
+        raise Refused("the window has no size", "bvlc/mapping.yaml:516")
     if not lib.caffe_windows_inside(sizes, k, s, p):
         raise Refused(
             "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
-            "mapping.yaml:518",
+            "bvlc/mapping.yaml:518",
         )
     over = lib.caffe_overhang(sizes, k, s, p)
     if pool == "MAX" and len(tops) == 1:
@@ -251,11 +257,11 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX with one top, or AVE", "mapping.yaml:505")
+    raise Refused("MAX with one top, or AVE", "bvlc/mapping.yaml:505")
 
 
 def read_re_lu(r: Read, param: layers.ReLU) -> None:
-    """What layer ReLU computes (mapping.yaml:533)."""
+    """What layer ReLU computes (bvlc/mapping.yaml:533)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     r.top(
@@ -269,7 +275,7 @@ def read_re_lu(r: Read, param: layers.ReLU) -> None:
 
 
 def read_reshape(r: Read, param: layers.Reshape) -> None:
-    """What layer Reshape computes (mapping.yaml:537)."""
+    """What layer Reshape computes (bvlc/mapping.yaml:537)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
@@ -284,7 +290,7 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
 
 
 def read_scale(r: Read, param: layers.Scale) -> None:
-    """What layer Scale computes (mapping.yaml:540)."""
+    """What layer Scale computes (bvlc/mapping.yaml:540)."""
     bottoms = r.bottoms
     blobs = r.blobs
     axis = param.axis if param.axis is not None else 1
@@ -293,13 +299,13 @@ def read_scale(r: Read, param: layers.Scale) -> None:
     start = lib.axis_of(axis, bottoms[0].rank)
     run = blobs[0].shape[:] if len(bottoms) == 1 else bottoms[1].shape[:]
     if bottoms[0].shape[start : start + len(run)] != run:
-        raise Refused("the scale does not fit the axes of the first bottom", "mapping.yaml:547")
+        raise Refused("the scale does not fit the axes of the first bottom", "bvlc/mapping.yaml:547")
     if len(blobs) != 2 - len(bottoms) + (1 if bias_term else 0):
-        raise Refused("bias_term and the number of blobs do not fit", "mapping.yaml:549")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:549")
     shape = run + lib.ones(bottoms[0].rank - start - len(run))
     if len(bottoms) == 1:
         if not (num_axes == -1 or num_axes == len(run)):
-            raise Refused("num_axes is not the rank of the scale blob", "mapping.yaml:554")
+            raise Refused("num_axes is not the rank of the scale blob", "bvlc/mapping.yaml:554")
         scaled = r.value(hub.Mul(), (bottoms[0], lib.reshape(blobs[0], shape)))
         r.top(0, r.value(hub.Add(), (scaled, lib.reshape(blobs[1], shape))) if bias_term else scaled)
         return
@@ -307,15 +313,15 @@ def read_scale(r: Read, param: layers.Scale) -> None:
         scaled = r.value(hub.Mul(), (bottoms[0], r.value(hub.Reshape(shape=shape), (bottoms[1],))))
         r.top(0, r.value(hub.Add(), (scaled, lib.reshape(blobs[0], shape))) if bias_term else scaled)
         return
-    raise Refused("no alternative holds", "mapping.yaml:540")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:540")
 
 
 def read_silence(r: Read, param: layers.Silence) -> None:
-    """What layer Silence computes (mapping.yaml:564)."""
+    """What layer Silence computes (bvlc/mapping.yaml:564)."""
 
 
 def read_slice(r: Read, param: layers.Slice) -> None:
-    """What layer Slice computes (mapping.yaml:567)."""
+    """What layer Slice computes (bvlc/mapping.yaml:567)."""
     tops = r.tops
     bottom = r.one_bottom()
     slice_dim = param.slice_dim if param.slice_dim is not None else 1
@@ -325,21 +331,27 @@ def read_slice(r: Read, param: layers.Slice) -> None:
     size = bottom.shape[along]
     parts = lib.pieces(slice_point, size) if param.slice_point != () else lib.equal_pieces(size, len(tops))
     if len(parts) != len(tops):
-        raise Refused("the slice points do not cut the axis into one piece for each top", "mapping.yaml:573")
+        raise Refused(
+            "the slice points do not cut the axis into one piece for each top",
+            "bvlc/mapping.yaml:573",
+        )
     if not all(tuple(part > 0 for part in parts)):
-        raise Refused("the slice points do not cut the axis into one piece for each top", "mapping.yaml:573")
+        raise Refused(
+            "the slice points do not cut the axis into one piece for each top",
+            "bvlc/mapping.yaml:573",
+        )
     r.all_tops(r.values(hub.Split(axis=along, split=parts), (bottom,), len(tops)))
 
 
 def read_softmax(r: Read, param: layers.Softmax) -> None:
-    """What layer Softmax computes (mapping.yaml:577)."""
+    """What layer Softmax computes (bvlc/mapping.yaml:577)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     r.top(0, r.value(hub.Softmax(axis=lib.axis_of(axis, bottom.rank)), (bottom,)))
 
 
 def read_split(r: Read, param: layers.Split) -> None:
-    """What layer Split computes (mapping.yaml:581)."""
+    """What layer Split computes (bvlc/mapping.yaml:581)."""
     tops = r.tops
     bottom = r.one_bottom()
     r.all_tops([r.value(hub.Identity(), (bottom,)) for top in tops])
@@ -348,15 +360,15 @@ def read_split(r: Read, param: layers.Split) -> None:
 READERS: Final[Mapping[str, Reader]] = {
     "BatchNorm": Reader(
         read_batch_norm,
-        "mapping.yaml:391",
+        "bvlc/mapping.yaml:391",
         ("use_global_stats", "eps"),
         ("moving_average_fraction",),
     ),
-    "Bias": Reader(read_bias, "mapping.yaml:405", ("axis", "num_axes"), ("filler",)),
-    "Concat": Reader(read_concat, "mapping.yaml:423", ("concat_dim", "axis"), ()),
+    "Bias": Reader(read_bias, "bvlc/mapping.yaml:405", ("axis", "num_axes"), ("filler",)),
+    "Concat": Reader(read_concat, "bvlc/mapping.yaml:423", ("concat_dim", "axis"), ()),
     "Convolution": Reader(
         read_convolution,
-        "mapping.yaml:428",
+        "bvlc/mapping.yaml:428",
         (
             "num_output",
             "bias_term",
@@ -375,19 +387,24 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
-    "Dropout": Reader(read_dropout, "mapping.yaml:448", (), ("dropout_ratio",)),
-    "Eltwise": Reader(read_eltwise, "mapping.yaml:452", ("operation", "coeff"), ("stable_prod_grad",)),
-    "Flatten": Reader(read_flatten, "mapping.yaml:474", ("axis", "end_axis"), ()),
+    "Dropout": Reader(read_dropout, "bvlc/mapping.yaml:448", (), ("dropout_ratio",)),
+    "Eltwise": Reader(
+        read_eltwise,
+        "bvlc/mapping.yaml:452",
+        ("operation", "coeff"),
+        ("stable_prod_grad",),
+    ),
+    "Flatten": Reader(read_flatten, "bvlc/mapping.yaml:474", ("axis", "end_axis"), ()),
     "InnerProduct": Reader(
         read_inner_product,
-        "mapping.yaml:483",
+        "bvlc/mapping.yaml:483",
         ("num_output", "bias_term", "axis", "transpose"),
         ("weight_filler", "bias_filler"),
     ),
-    "Input": Reader(read_input, "mapping.yaml:502", ("shape",), ()),
+    "Input": Reader(read_input, "bvlc/mapping.yaml:502", ("shape",), ()),
     "Pooling": Reader(
         read_pooling,
-        "mapping.yaml:505",
+        "bvlc/mapping.yaml:505",
         (
             "pool",
             "kernel_size",
@@ -403,16 +420,16 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("engine",),
     ),
-    "ReLU": Reader(read_re_lu, "mapping.yaml:533", ("negative_slope",), ("engine",)),
-    "Reshape": Reader(read_reshape, "mapping.yaml:537", ("shape", "axis", "num_axes"), ()),
+    "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:533", ("negative_slope",), ("engine",)),
+    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:537", ("shape", "axis", "num_axes"), ()),
     "Scale": Reader(
         read_scale,
-        "mapping.yaml:540",
+        "bvlc/mapping.yaml:540",
         ("axis", "num_axes", "bias_term"),
         ("filler", "bias_filler"),
     ),
-    "Silence": Reader(read_silence, "mapping.yaml:564", (), ()),
-    "Slice": Reader(read_slice, "mapping.yaml:567", ("slice_dim", "slice_point", "axis"), ()),
-    "Softmax": Reader(read_softmax, "mapping.yaml:577", ("axis",), ("engine",)),
-    "Split": Reader(read_split, "mapping.yaml:581", (), ()),
+    "Silence": Reader(read_silence, "bvlc/mapping.yaml:564", (), ()),
+    "Slice": Reader(read_slice, "bvlc/mapping.yaml:567", ("slice_dim", "slice_point", "axis"), ()),
+    "Softmax": Reader(read_softmax, "bvlc/mapping.yaml:577", ("axis",), ("engine",)),
+    "Split": Reader(read_split, "bvlc/mapping.yaml:581", (), ()),
 }

@@ -58,8 +58,8 @@ class Call:
         return self._arguments[name]
 
     def has(self, name: str) -> bool:
-        """Tell whether an optional argument is given."""
-        return self._arguments[name] is not None
+        """Tell whether an argument is given; an overload may also lack the parameter."""
+        return self._arguments.get(name) is not None
 
     def value(self, name: str) -> Value:
         """Return the value of a tensor argument; a number becomes a scalar constant of the result's type."""

@@ -111,6 +111,10 @@ class _Functionalizer:
         return self._notes()
 
     def _visit(self, node: Node) -> None:
+        if node.target is aten.detach_.default:  # writes nothing
+            node.replace_all_uses_with(node.all_input_nodes[0])
+            self.graph.erase_node(node)
+            return
         storage = _storage(node)
         base = next((i for i in node.all_input_nodes if storage is not None and _storage(i) == storage), None)
         arguments = (node.args, node.kwargs)
@@ -122,10 +126,12 @@ class _Functionalizer:
             self._write(written, result, writer=node)  # type: ignore[arg-type]  # a node, _functional_call checks
             node.replace_all_uses_with(written)  # type: ignore[arg-type]
             self.graph.erase_node(node)
-        elif base is not None and node.op == "call_function":
+        elif node.op != "call_function" or node.target is aten.lift_fresh_copy.default:
+            pass  # a literal in forward() is new in each call, although its fake tensor is the constant's
+        elif base is not None:
             self.bases[node] = (base, *arguments)
             self.seen[node] = self.writes[storage]
-        elif storage in self.known and node.op == "call_function":
+        elif storage in self.known:
             self.untracked.add(storage)
             if self.writes[storage]:
                 raise _refusal(node, _UNTRACKED)
@@ -265,7 +271,7 @@ def _functional_form(node: Node) -> OpOverload:
     op = node.target
     assert isinstance(op, OpOverload)
     written = [i for i, a in enumerate(op._schema.arguments) if a.alias_info and a.alias_info.is_write]
-    if torch.Tag.inplace_view in op.tags and op is not aten.detach_.default:
+    if torch.Tag.inplace_view in op.tags:
         raise _refusal(node, "changes the shape of its argument")
     if written != [0]:
         raise _refusal(node, "writes to more than its first argument")

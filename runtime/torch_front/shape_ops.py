@@ -117,7 +117,8 @@ def squeeze(call: Call) -> Value:
     aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)
     """
     x = call.value("self")
-    removed = [axis for axis in _squeezed(call, x) if x.shape[axis] == 1]
+    axes = [normalized(axis, x.rank) for axis in call.ints("dim")] if call.has("dim") else range(x.rank)
+    removed = [axis for axis in axes if x.shape[axis] == 1]
     return _reshape(call, kept=min(removed, default=x.rank))
 
 
@@ -240,15 +241,6 @@ def _transpose(call: Call, order: Sequence[int]) -> Value:
     if list(order) == list(range(x.rank)):
         return x
     return call.node(hub.Transpose(perm=tuple(order)), x)
-
-
-def _squeezed(call: Call, x: Value) -> list[int]:
-    """Return the axes that are to go if their size is one; ``squeeze()`` without axes means all."""
-    try:
-        axes = call.ints("dim")
-    except KeyError:
-        axes = tuple(range(x.rank))
-    return [normalized(axis, x.rank) for axis in axes]
 
 
 def _range(call: Call, x: Value) -> tuple[int, int, int, int]:

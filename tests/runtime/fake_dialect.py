@@ -15,7 +15,23 @@ from caffeforge.runtime.backend import RUNTIME_ABI, Backend, Reader, Skeleton
 from caffeforge.runtime.message import Field, LayerParam, Message
 from caffeforge.runtime.op import python_name
 
-KINDS = ["double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32", "sfixed64", "bool", "string", "bytes"]
+KINDS = [
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "uint32",
+    "uint64",
+    "sint32",
+    "sint64",
+    "fixed32",
+    "fixed64",
+    "sfixed32",
+    "sfixed64",
+    "bool",
+    "string",
+    "bytes",
+]
 
 SCHEMA = """
 syntax = "proto2";
@@ -195,14 +211,21 @@ class Dialect:
         label = "repeated" if field.label == field.LABEL_REPEATED else "optional"
         default: Any = None
         if field.HasField("default_value"):
-            read = {"bool": "true".__eq__, "float": float, "double": float, "string": str, "enum": str}
-            default = read.get(kind, int)(field.default_value)
+            default = _default(kind, field.default_value)
         inner: Any = None
         if kind == "enum":
             inner = {value.name: value.number for value in self._enums[field.type_name].value}
         elif kind == "message":
             inner = self._typed(field.type_name)
         return Field(field.name, field.number, kind, label, field.options.packed, default, inner)
+
+
+def _default(kind: str, text: str) -> Any:
+    if kind == "bool":
+        return text == "true"
+    if kind in ("string", "enum"):
+        return text
+    return float(text) if kind in ("float", "double") else int(text)
 
 
 def _class(base: type[Message], name: str, fields: tuple[Field, ...], **extra: object) -> Any:
@@ -221,7 +244,7 @@ def _reader(reads: str, ignores: str) -> Reader:
     def function(*_: object) -> None:
         raise AssertionError("these tests build no graph")
 
-    return Reader(function, "mapping.yaml:1", frozenset(reads.split()), frozenset(ignores.split()))
+    return Reader(function, "mapping.yaml:1", tuple(reads.split()), tuple(ignores.split()))
 
 
 def _protoc(schema: str) -> bytes:

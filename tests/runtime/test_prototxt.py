@@ -130,21 +130,36 @@ def test_strings_are_escaped_as_protobuf_escapes_them() -> None:
 def test_floats_are_printed_as_the_shortest_text_of_the_same_float32(value: float) -> None:
     text = float32_text(value)
     assert np.float32(text).tobytes() == np.float32(value).tobytes()
-    assert len(text) <= len(f"{value:.9g}") + 2  # 9 digits always suffice; the notation may differ
+    assert len(digits(text)) <= len(digits(f"{value:.9g}"))  # nine always suffice
     assert np.float32(shortest(value)) == np.float32(value)
+
+
+def digits(text: str) -> str:
+    return text.split("e")[0].replace(".", "").strip("-0")
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1.0, "1"), (0.1, "0.1"), (1e-5, "1e-05"), (1 / 3, "0.33333334"), (-0.0, "-0"), (3e20, "3e+20")]
-    + [(float("inf"), "inf"), (float("-inf"), "-inf"), (float("nan"), "nan"), (16777216.0, "1.6777216e+07")],
+    [
+        (1.0, "1"),
+        (0.1, "0.1"),
+        (1e-5, "1e-05"),
+        (1 / 3, "0.33333334"),
+        (-0.0, "-0"),
+        (3e20, "3e+20"),
+        (float("inf"), "inf"),
+        (float("-inf"), "-inf"),
+        (float("nan"), "nan"),
+        (1000001.0, "1000001"),
+        (16777216.0, "1.6777216e+07"),
+    ],
 )
 def test_known_floats(value: float, text: str) -> None:
     assert float32_text(value) == text
 
 
 def test_a_value_that_its_field_cannot_hold_is_not_printed() -> None:
-    with pytest.raises(GraphError, match="num_output .* cannot hold -1"):
+    with pytest.raises(GraphError, match=r"num_output .* cannot hold -1"):
         print_net(Net("n", [Layer("c", dialect().Convolution(num_output=-1))]))
 
 

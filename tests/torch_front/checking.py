@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def seeded(*shape: int, seed: int = 0) -> torch.Tensor:
 def checked(model: Any, *inputs: torch.Tensor, rtol: float = 1e-4, atol: float = 1e-5) -> TorchSource:
     """Trace a module or function, and compare all that it computes with PyTorch's own values."""
     module = model if isinstance(model, torch.nn.Module) else Function(model)
-    source = trace(module, inputs)
+    source = trace(module.eval(), inputs)
     reference = source.reference(source.example)
     executor = Executor(source.graph)
     outputs = [value.name for value in source.graph.outputs]
@@ -43,7 +44,7 @@ def checked(model: Any, *inputs: torch.Tensor, rtol: float = 1e-4, atol: float =
         assert array.dtype == reference[name].dtype
         np.testing.assert_allclose(array, reference[name], rtol=rtol, atol=atol, err_msg=name)
     with torch.no_grad():
-        direct = module(*(tensor.clone() for tensor in inputs))
+        direct = copy.deepcopy(module)(*(tensor.clone() for tensor in inputs))
     for name, tensor in zip(outputs, torch.utils._pytree.tree_leaves(direct), strict=True):
         np.testing.assert_allclose(computed[name], tensor.numpy(), rtol=rtol, atol=atol, err_msg=name)
     return source

@@ -56,9 +56,11 @@ def test_pools_agree_with_torch(size: tuple[int, int], stride: int, padding: int
 
 def test_average_pool_counts_padding_where_torch_does() -> None:
     x = seeded(1, 2, 8, 8)
-    shape = {"kernel_shape": (3, 3), "strides": (2, 2), "pads": (1, 1, 1, 1)}
-    assert only_op(nn.AvgPool2d(3, 2, 1), x) == hub.AveragePool(**shape, count_include_pad=1)
-    assert only_op(nn.AvgPool2d(3, 2, 1, count_include_pad=False), x) == hub.AveragePool(**shape)
+    for counts in (False, True):
+        op = only_op(nn.AvgPool2d(3, 2, 1, count_include_pad=counts), x)
+        assert op == hub.AveragePool(
+            kernel_shape=(3, 3), strides=(2, 2), pads=(1, 1, 1, 1), count_include_pad=int(counts)
+        )
 
 
 def test_average_pool_with_counted_padding_and_overhang_pads_first() -> None:
@@ -100,9 +102,10 @@ def test_adaptive_pool_to_the_input_size_is_nothing() -> None:
 
 def test_adaptive_pool_with_windows_of_one_size_is_a_plain_pool() -> None:
     # 8 = 2 * 4, windows of 2; 7 = 3 * 2 + 1, windows of 3 every 2.
-    x, windows = seeded(1, 3, 8, 7), {"kernel_shape": (2, 3), "strides": (2, 2)}
-    assert only_op(nn.AdaptiveAvgPool2d((4, 3)), x) == hub.AveragePool(**windows)
-    assert only_op(nn.AdaptiveMaxPool2d((4, 3)), x) == hub.MaxPool(**windows)
+    x = seeded(1, 3, 8, 7)
+    average, highest = only_op(nn.AdaptiveAvgPool2d((4, 3)), x), only_op(nn.AdaptiveMaxPool2d((4, 3)), x)
+    assert average == hub.AveragePool(kernel_shape=(2, 3), strides=(2, 2))
+    assert highest == hub.MaxPool(kernel_shape=(2, 3), strides=(2, 2))
     assert only_op(nn.AdaptiveAvgPool2d((1, 3)), x) == hub.AveragePool(kernel_shape=(8, 3), strides=(8, 2))
 
 

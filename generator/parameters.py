@@ -1,0 +1,86 @@
+"""Prints a layer's parameters: the constructor of its class with the fields that a rule gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from caffeforge.generator.compatibility import Touched
+from caffeforge.generator.expression import Printer, Scope
+from caffeforge.generator.mapping import LayerEntry, source_of
+from caffeforge.generator.message_classes import LayerType, class_name, layer_class
+from caffeforge.generator.proto import ProtoField, ProtoSchema
+from caffeforge.generator.python_text import call, literal, tuple_of
+from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.yaml_source import Mapping as YamlMapping
+from caffeforge.generator.yaml_source import Node, Scalar
+from caffeforge.generator.yaml_source import Sequence as YamlSequence
+
+Entries = Sequence[tuple[Scalar, Node]]
+
+
+class ParameterPrinter:
+    """Prints the parameters of layers; remembers which fields it wrote."""
+
+    def __init__(self, schema: ProtoSchema, types: Mapping[str, LayerType], printer: Printer) -> None:
+        self.schema = schema
+        self.types = types
+        self.printer = printer
+        self.touched: list[Touched] = []
+
+    def param(self, entry: LayerEntry, scope: Scope) -> str:
+        """Return the Python that builds the parameters of one layer."""
+        layer = self.types.get(entry.type.text)
+        if layer is None:
+            at = entry.type.position
+            self.printer.diagnostics.unknown("unknown-layer", at, "layer type", entry.type.text, self.types)
+            return "None"
+        fields = self._fields(entry.fields, layer.fields, layer.message, scope)
+        return call(f"layers.{layer_class(layer.name)}", fields, 0, margin=8)
+
+    def _fields(self, entries: Entries, known: Sequence[ProtoField], message: str, scope: Scope) -> list[str]:
+        printed = []
+        for key, node in entries:
+            field = next((f for f in known if f.name == key.text), None)
+            if field is None:
+                names = [f.name for f in known]
+                self.printer.diagnostics.unknown(
+                    "unknown-field", key.position, f"field of {message}", key.text, names
+                )
+                continue
+            self.touched.append((message, field.name))
+            printed.append(f"{python_name(field.name)}={self._value(field, node, scope)}")
+        return printed
+
+    def _value(self, field: ProtoField, node: Node, scope: Scope) -> str:
+        if field.label == "repeated" and not isinstance(node, Scalar):
+            items = node.items if isinstance(node, YamlSequence) else (node,)
+            return tuple_of("", [self._element(field, item, scope) for item in items], 0, 16)
+        return self._element(field, node, scope)
+
+    def _element(self, field: ProtoField, node: Node, scope: Scope) -> str:
+        if isinstance(node, YamlMapping):
+            return self._message(field, node, scope)
+        if isinstance(node, YamlSequence):
+            sentence = f"{field.name} takes one value, no list"
+            self.printer.diagnostics.error("field-value", node.position, sentence)
+            return "None"
+        if field.kind == "enum" and node.text.isidentifier() and node.text not in scope.names:
+            return self._enum(field, node)
+        return self.printer.print(source_of(node), scope)
+
+    def _message(self, field: ProtoField, node: YamlMapping, scope: Scope) -> str:
+        if field.kind != "message":
+            sentence = f"{field.name} is a single value, no message with fields"
+            self.printer.diagnostics.error("field-value", node.position, sentence)
+            return "None"
+        inner = self.schema.messages[field.type].fields
+        fields = self._fields(node.entries, inner, field.type, scope)
+        return call(f"layers.{class_name(field.type)}", fields, 0, margin=16)
+
+    def _enum(self, field: ProtoField, node: Scalar) -> str:
+        values = [value for value, _ in self.schema.enums[field.type].values]
+        if node.text not in values:
+            self.printer.diagnostics.unknown(
+                "unknown-enum", node.position, f"value of {field.name}", node.text, values
+            )
+        return str(literal(node.text))

@@ -1,0 +1,116 @@
+"""A backend's inputs: its schema, its mapping laid over those it extends, and the text of every file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Map
+from dataclasses import dataclass
+from pathlib import Path
+
+from caffeforge.generator import inheritance, proto, yaml_source
+from caffeforge.generator.diagnostics import Diagnostics, Position
+from caffeforge.generator.proto import ProtoSchema
+from caffeforge.generator.yaml_source import Mapping, Node, Scalar
+
+SCHEMAS = Path(__file__).resolve().parent.parent / "schemas"
+DEFAULT_BASE = "bvlc"
+
+
+@dataclass(frozen=True)
+class SchemaFolder:
+    """What a backend is generated from.
+
+    Attributes:
+        file: the mapping's name in positions; what other files gave is inherited.
+        mapping: the mapping, with all that it extends laid under it.
+        schema: the dialect's proto.
+        written_against: for each mapping file, the schema that its rules were written for.
+        texts: the backend's own files by name, for the digest.
+    """
+
+    name: str
+    file: str
+    mapping: Mapping
+    schema: ProtoSchema
+    written_against: Map[str, ProtoSchema]
+    texts: Map[str, str]
+
+
+def load(folder: Path, proto_file: Path, diagnostics: Diagnostics) -> SchemaFolder | None:
+    """Read a folder; what is wrong goes to `diagnostics`, and None comes back if nothing can be generated.
+
+    A folder without ``mapping.yaml`` extends bvlc and adds nothing; one without a proto has its base's.
+    """
+    loader = _Loader(diagnostics)
+    mapping = loader.mapping(folder, proto_file, ())
+    schema = loader.schemas.get(str(folder))
+    if mapping is None or schema is None:
+        return None
+    texts = {p.name: read_text(p, diagnostics) for p in (proto_file, folder / "mapping.yaml") if p.exists()}
+    name = folder.resolve().name
+    return SchemaFolder(name, str(folder / "mapping.yaml"), mapping, schema, loader.written_against, texts)
+
+
+def read_text(path: Path, diagnostics: Diagnostics) -> str:
+    """Return a file's text; bytes that are no UTF-8 are kept as lone surrogates."""
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except OSError as error:
+        diagnostics.error("no-input", Position(str(path)), f"cannot be read: {error.strerror}")
+        return ""
+
+
+class _Loader:
+    def __init__(self, diagnostics: Diagnostics) -> None:
+        self.diagnostics = diagnostics
+        self.schemas: dict[str, ProtoSchema] = {}
+        self.written_against: dict[str, ProtoSchema] = {}
+
+    def mapping(self, folder: Path, proto_file: Path, above: tuple[Path, ...]) -> Mapping | None:
+        """Return a folder's mapping over those it extends, and remember its schema."""
+        file = folder / "mapping.yaml"
+        if not file.exists() and not proto_file.exists():
+            sentence = "there is neither a caffe.proto nor a mapping.yaml here"
+            self.diagnostics.error("no-input", Position(str(folder)), sentence)
+            return None
+        root = self._root(file, folder)
+        if root is None:
+            return None
+        base = root.get("extends")
+        inherited = self._base(base, folder, (*above, folder.resolve())) if base is not None else None
+        if base is not None and inherited is None:
+            return None
+        schema = self._schema(folder, proto_file, str(inherited[0]) if inherited else "")
+        if schema is not None:
+            self.schemas[str(folder)] = self.written_against[str(file)] = schema
+        return inheritance.extend(inherited[1], root, self.diagnostics) if inherited else root
+
+    def _root(self, file: Path, folder: Path) -> Mapping | None:
+        if file.exists():
+            return yaml_source.load(read_text(file, self.diagnostics), str(file), self.diagnostics)
+        position = Position(str(file), 1, 1)
+        entries = (("backend", folder.resolve().name), ("extends", DEFAULT_BASE))
+        return Mapping(tuple((Scalar(k, position), Scalar(v, position)) for k, v in entries), position)
+
+    def _base(self, base: Node, folder: Path, above: tuple[Path, ...]) -> tuple[Path, Mapping] | None:
+        name = base.text if isinstance(base, Scalar) else ""
+        beside, shipped = folder.resolve().parent / name, SCHEMAS / name
+        found = next((path for path in (beside, shipped) if name and path.is_dir()), None)
+        if found is None:
+            known = sorted(path.parent.name for path in SCHEMAS.glob("*/mapping.yaml"))
+            self.diagnostics.unknown("unknown-base", base.position, "backend to extend", name, known)
+            return None
+        if found in above:
+            self.diagnostics.error("extends-cycle", base.position, f"extends: leads back to {name}")
+            return None
+        mapping = self.mapping(found, found / "caffe.proto", above)
+        return None if mapping is None else (found, mapping)
+
+    def _schema(self, folder: Path, proto_file: Path, base: str) -> ProtoSchema | None:
+        if proto_file.exists():
+            return proto.read(proto_file, str(proto_file), self.diagnostics)
+        if base in self.schemas:
+            return self.schemas[base]
+        self.diagnostics.error(
+            "no-input", Position(str(proto_file)), "there is no such file, nor a base to extend"
+        )
+        return None

@@ -1,0 +1,1 @@
+"""What the product costs in time and memory; ``run`` measures, nothing here passes or fails."""

@@ -1,0 +1,42 @@
+"""Seconds for an export without verification, or for ``torch.export`` and a copy of the written weights.
+
+Both begin with a model in memory and PyTorch imported. ``export`` pays for the import of caffeforge too.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from tests.benchmarks.networks import files, network
+from tests.benchmarks.page_cache import warm
+
+
+def main() -> None:
+    """Print the seconds of ``KIND NETWORK FOLDER``; KIND is ``export``, ``torch`` or ``copy``, torch's alone."""
+    kind, name, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    model, example = network(name)
+    caffemodel = files(name, folder)[1]
+    made = folder / "made"
+    warm(caffemodel)
+    start = time.perf_counter()
+    if kind == "export":
+        from caffeforge.generated.bvlc import export
+
+        export(model, example, made / name, verify=False)
+    else:
+        torch.export.export(model, example, strict=False)
+        made.mkdir()
+        shutil.copyfile(caffemodel, made / caffemodel.name)
+    seconds = time.perf_counter() - start
+    shutil.rmtree(made)
+    print(json.dumps({"seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()

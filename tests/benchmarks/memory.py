@@ -1,0 +1,79 @@
+"""Bytes of memory that an export, or ``torch.export`` alone, takes at most above the model.
+
+Anonymous memory is counted, which no file backs: a mapped file is no memory that a process needs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import Final
+
+import torch
+
+from tests.benchmarks.networks import network
+
+INTERVAL: Final = 0.001  # seconds between two samples
+
+
+class Peak:
+    """The most anonymous memory of this process within a ``with`` block, above that at its start, in bytes."""
+
+    def __enter__(self) -> Peak:
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # what was freed must not pass for memory in use
+        self.start = self.highest = anonymous()
+        self._ended = Event()
+        self._thread = Thread(target=self._sample)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def bytes(self) -> int:
+        return self.highest - self.start
+
+    def _sample(self) -> None:
+        while not self._ended.wait(INTERVAL):
+            self.highest = max(self.highest, anonymous())
+
+
+def anonymous() -> int:
+    """Return the resident memory of this process that no file backs, in bytes."""
+    found = re.search(r"^RssAnon:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if found is None:
+        raise RuntimeError("this kernel does not tell RssAnon")
+    return 1024 * int(found[1])
+
+
+def main() -> None:
+    """Print the bytes of ``KIND NETWORK FOLDER``; KIND is ``export`` or ``torch``."""
+    kind, name, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    model, example = network(name)
+    made = folder / "made"
+    with Peak() as peak:
+        if kind == "export":
+            from caffeforge.generated.bvlc import export
+
+            export(model, example, made / name, verify=False)
+        else:
+            torch.export.export(model, example, strict=False)
+    shutil.rmtree(made, ignore_errors=True)
+    weights = sum(t.nbytes for t in model.state_dict().values())
+    print(json.dumps({"bytes": peak.bytes, "weights": weights}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Networks of torchvision, exported to bvlc: real Caffe computes from the files what PyTorch does."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf.message import Message
+from grpc_tools import protoc
+from torch import nn
+
+from caffeforge.generated.bvlc import export
+from caffeforge.runtime.report import ExportResult
+from tests import checkout
+from tests.e2e.networks import NETWORKS, Network, images
+from tests.real_caffe.witness import Witness
+
+LIMIT = 1e-4  # of the logits' scale
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A network exported twice: for one image of its own size, and for two smaller ones."""
+
+    network: Network
+    model: nn.Module
+    one: ExportResult
+    two: ExportResult
+
+
+@pytest.fixture(scope="module", params=NETWORKS, ids=lambda network: network.name)
+def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
+    """Each network in turn; its files, up to 1 GB, are removed afterwards."""
+    network: Network = request.param
+    folder = tmp_path_factory.mktemp(network.name)
+    model = network.build()
+    one = export(model, (images(1, network.size, seed=1),), folder / "one")
+    two = export(model, (images(2, network.small, seed=2),), folder / "two")
+    yield Exported(network, model, one, two)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def net_parameter(tmp_path_factory: pytest.TempPathFactory) -> type[Message]:
+    """The vendor's NetParameter as protobuf itself understands it, in a pool of its own."""
+    folder = checkout.ROOT / "schemas" / "bvlc"
+    out = tmp_path_factory.mktemp("descriptor") / "caffe.bin"
+    assert protoc.main(["protoc", f"-I{folder}", f"--descriptor_set_out={out}", "caffe.proto"]) == 0
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("caffe.NetParameter"))
+
+
+def logits(model: nn.Module, x: torch.Tensor) -> npt.NDArray[np.float32]:
+    """Return what PyTorch computes, after making sure that a comparison with it proves something."""
+    with torch.no_grad():
+        result: npt.NDArray[np.float32] = model(x).numpy()
+        other = model(torch.flip(x, dims=(2,))).numpy()
+    scale = np.abs(result).max()
+    assert result.std(axis=1).min() > 0.1 * scale, "the logits hardly vary"
+    assert np.abs(result - other).max() > 0.02 * scale, "the logits hardly depend on the image"
+    return result
+
+
+def assert_logits(result: dict[str, npt.NDArray[Any]], expected: npt.NDArray[Any]) -> None:
+    (given,) = result.values()
+    assert given.shape == expected.shape
+    error = np.abs(given - expected).max() / np.abs(expected).max()
+    assert error < LIMIT
+    print(f"error {error:.1e} of the scale")
+
+
+def run(witness: Witness, files: ExportResult, x: torch.Tensor) -> dict[str, npt.NDArray[Any]]:
+    return witness.run(files.prototxt, files.caffemodel, {"x": x.numpy()})
+
+
+def test_caffe_agrees_on_single_images(exported: Exported, caffe: Witness) -> None:
+    expected = []
+    for seed in (3, 4):
+        x = images(1, exported.network.size, seed)
+        expected.append(logits(exported.model, x))
+        assert_logits(run(caffe, exported.one, x), expected[-1])
+    first, second = expected
+    assert np.abs(first - second).max() > 0.05 * np.abs(first).max(), "the logits hardly depend on the image"
+
+
+def test_caffe_agrees_on_a_batch_of_two(exported: Exported, caffe: Witness) -> None:
+    x = images(2, exported.network.small, seed=5)
+    assert_logits(run(caffe, exported.two, x), logits(exported.model, x))
+
+
+@pytest.mark.parametrize("exported", [NETWORKS[2], NETWORKS[7]], indirect=True, ids=lambda n: n.name)
+def test_second_witness_agrees(exported: Exported, kendryte: Witness) -> None:
+    x = images(1, exported.network.size, seed=3)
+    assert_logits(run(kendryte, exported.one, x), logits(exported.model, x))
+
+
+@pytest.mark.parametrize("exported", [NETWORKS[2]], indirect=True, ids=lambda n: n.name)
+def test_caffe_reshapes_a_net_of_one_image_to_two(exported: Exported, caffe: Witness) -> None:
+    x = images(2, exported.network.size, seed=6)
+    assert_logits(run(caffe, exported.one, x), logits(exported.model, x))
+
+
+def test_protobuf_reads_the_same_layers_from_both_files(
+    exported: Exported, net_parameter: type[Message]
+) -> None:
+    for files in (exported.one, exported.two):
+        text, binary = net_parameter(), net_parameter()
+        text_format.Parse(files.prototxt.read_text(), text)
+        binary.ParseFromString(files.caffemodel.read_bytes())
+        weights = {layer.name: sum(len(blob.data) for blob in layer.blobs) for layer in binary.layer}
+        assert 4 * sum(weights.values()) == files.weights_bytes
+        for layer in binary.layer:
+            layer.ClearField("blobs")
+        assert list(text.layer) == list(binary.layer)
+        assert text.name == binary.name
