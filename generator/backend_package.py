@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from dataclasses import replace
 from textwrap import wrap
 from typing import Any
 
-from caffeforge.generator import message_classes
+from caffeforge.generator import custom_ops, message_classes
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.emitters import Emitters
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HubSchema
+from caffeforge.generator.library import HOOKS, functions
 from caffeforge.generator.mapping import Alternative, MappingFile, Rule
 from caffeforge.generator.message_classes import LayerType, layer_class
 from caffeforge.generator.names import place
+from caffeforge.generator.patterns import Patterns
 from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, laid_out, literal, tuple_of
 from caffeforge.generator.readers import Readers
@@ -51,8 +54,13 @@ def files(
     types = message_classes.layer_types(mapping.types, schema, inheritance, diagnostics)
     backend = Code(mapping.backend.text)
     base = {"header": header, "backend": backend}
-    emit = Emitters(schema, types, hub, printer, inheritance).context(mapping.ops, mapping.net)
-    read = Readers(schema, types, hub, printer, inheritance).context(mapping.layers)
+    hub = replace(hub, ops=hub.ops | custom_ops.hub_ops(mapping.custom, printer))
+    hooks = functions(HOOKS / f"{mapping.backend.text}.py")
+    emit = Emitters(schema, types, hub, printer, inheritance, hooks=hooks).context(mapping.ops, mapping.net)
+    readers = Readers(schema, types, hub, printer, inheritance, hooks)
+    read = readers.context(mapping.layers) | readers.constraints(mapping.constraints, mapping.layers)
+    patterns = Patterns(hub, printer).context(mapping.patterns)
+    custom = custom_ops.context(mapping.custom, hub.ops, printer)
     net = _net(mapping, types, diagnostics)
     diagnostics.raise_if_any()
     package = {
@@ -69,6 +77,8 @@ def files(
         "coverage.py": render("coverage.py.j2", base | coverage),
         "descriptor.py": render("descriptor.py.j2", base | {"lines": _base64(schema.descriptor)}),
         "emit.py": render("emit.py.j2", base | emit),
+        "patterns.py": render("fusions.py.j2", base | patterns),
+        "ops.py": render("custom_ops.py.j2", base | custom),
         "layers.py": render("layers.py.j2", base | layers),
         "py.typed": "",
         "read.py": render("read.py.j2", base | read),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from caffeforge.generator.python_text import Code, call, dict_of, doc, indented,
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_code import conditions, lets, refuse_unless
+from caffeforge.generator.yaml_source import Scalar
 
 RESERVED = {"e", "op", "hub", "lib", "layers", "top"}
 
@@ -33,6 +34,7 @@ class Emitters:
     printer: Printer
     inheritance: Inheritance | None = None
     prefix: str = "emit"
+    hooks: Collection[str] = ()
 
     def __post_init__(self) -> None:
         self.parameters = ParameterPrinter(self.schema, self.types, self.printer)
@@ -49,7 +51,7 @@ class Emitters:
                 continue
             entries = []
             for index, alternative in enumerate(rule.alternatives):
-                name = function_name(self.prefix, op.name, index, len(rule.alternatives))
+                name = function_name(self.prefix, op.class_name, index, len(rule.alternatives))
                 function = self._fitting(name, op, alternative)
                 if function is not None:
                     functions.append(function)
@@ -59,7 +61,7 @@ class Emitters:
             parts = [str(tuple_of("", entries, 0, 20))]
             if rule.otherwise:
                 parts.append(str(literal(rule.otherwise)))
-            table.append(f"hub.{op.name}: {call('Rule', parts, 0, margin=20)}")
+            table.append(f"{op.code}: {call('Rule', parts, 0, margin=20)}")
         printed = dict_of("RULES: Final[Mapping[type[Op], Rule]] = ", table, 0)
         return {"functions": functions, "rules": printed, "input": self._input(net)}
 
@@ -82,14 +84,18 @@ class Emitters:
 
     def _function(self, name: Code, op: HubOp, alternative: Alternative) -> dict[str, Any]:
         parameters, scope = self._parameters(op)
-        taken = RESERVED | {p.partition(":")[0] for p in parameters}
+        names = [p.partition(":")[0] for p in parameters]
+        taken = RESERVED | set(names)
         local = lets(alternative.let, scope, self.printer, taken)
         used: set[str] = set()
         inner = Scope(local.scope.names, used)
         body = conditions(alternative.require, inner, self.printer)
         if alternative.when is not None:
             body = refuse_unless(alternative.when, "", inner, self.printer) + body
-        if alternative.rewrite is not None:
+        if alternative.hook is not None:
+            used.update(names)
+            body.append(call(f"hooks.{self._hook(alternative.hook)}", ["e", "op", *names], 0, margin=4))
+        elif alternative.rewrite is not None:
             body += self._rewrite(op, alternative, inner)
         else:
             body += self._layers(op, alternative.layers, inner)
@@ -99,10 +105,16 @@ class Emitters:
         statements = [*prologue, *definitions, *body]
         made = " + ".join(entry.type.text for entry in alternative.layers) or "other ops"
         return {
-            "signature": call(f"def {name}", ["e: Emit", f"op: hub.{op.name}", *parameters], 0, " -> None:"),
+            "signature": call(f"def {name}", ["e: Emit", f"op: {op.code}", *parameters], 0, " -> None:"),
             "comment": doc(f"{op.name} -> {made} ({place(alternative.position)})."),
             "body": Code("\n".join(indented(s, 4) for s in statements)),
         }
+
+    def _hook(self, name: Scalar) -> str:
+        if name.text not in self.hooks:
+            at = name.position
+            self.printer.diagnostics.unknown("unknown-hook", at, "hook", name.text, self.hooks)
+        return name.text
 
     def _parameters(self, op: HubOp) -> tuple[list[str], Scope]:
         parameters: list[str] = []

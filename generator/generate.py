@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from caffeforge.generator import backend_package, hub_package, hub_schema, mapping, schema_folder, yaml_source
+from caffeforge.generator import (
+    backend_package,
+    hub_package,
+    hub_schema,
+    mapping,
+    mapping_reader,
+    schema_folder,
+    yaml_source,
+)
 from caffeforge.generator.compatibility import Dropped, Inheritance
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.expression import Printer
@@ -51,7 +59,7 @@ def _hub(folder: Path, diagnostics: Diagnostics) -> Package:
     texts = {name: read_text(folder / name, diagnostics) for name in HUB_FILES}
     schema = _hub_schema(texts, diagnostics)
     root = yaml_source.load(texts["rewrites.yaml"], str(folder / "rewrites.yaml"), diagnostics)
-    rewrites = mapping.read_rewrites(root, diagnostics) if root is not None else mapping.RewritesFile()
+    rewrites = mapping_reader.read_rewrites(root, diagnostics) if root is not None else mapping.RewritesFile()
     printer = Printer(functions(), diagnostics)
     files = hub_package.files(schema, rewrites, printer, _header(folder.name, texts, "schemas/hub"))
     diagnostics.raise_if_any()
@@ -70,7 +78,7 @@ def _backend(folder: Path, proto_file: Path, diagnostics: Diagnostics) -> Packag
     if inputs is None:
         diagnostics.raise_if_any()
         raise AssertionError("a missing input is always reported")
-    rules = mapping.read(inputs.mapping, diagnostics)
+    rules = mapping_reader.read(inputs.mapping, diagnostics)
     command = f"schemas/{inputs.name}/{proto_file.name}" if proto_file.exists() else f"schemas/{inputs.name}"
     header = _header(inputs.name, inputs.texts, command)
     printer = Printer(functions(), diagnostics)

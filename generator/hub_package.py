@@ -6,49 +6,40 @@ from typing import Any
 
 from caffeforge.generator.emitters import Emitters
 from caffeforge.generator.expression import Printer
-from caffeforge.generator.hub_schema import Attribute, Formal, HubOp, HubSchema
+from caffeforge.generator.hub_schema import HELD, Attribute, Formal, HubOp, HubSchema
 from caffeforge.generator.mapping import NetRule, RewritesFile
+from caffeforge.generator.patterns import Patterns
 from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, list_of, literal, tuple_of
 from caffeforge.generator.templates import render
 
-HELD = {
-    "int": "int",
-    "ints": "tuple[int, ...]",
-    "float": "float",
-    "floats": "tuple[float, ...]",
-    "bool": "bool",
-    "string": "str",
-    "strings": "tuple[str, ...]",
-    "tensor": "object",
-    "graph": "object",
-    "type": "object",
-}
-
 
 def files(schema: HubSchema, rewrites: RewritesFile, printer: Printer, header: Code) -> dict[str, str]:
     """Return the package's files as {path within it: text}; errors go to the printer's diagnostics."""
-    ops = [_context(op) for op in schema.ops.values()]
+    ops = [op_context(op) for op in schema.ops.values()]
     names = [op.name for op in schema.ops.values()]
     table = dict_of("OPS: _Final[_Mapping[str, type[_Op]]] = ", [f"{literal(n)}: {n}" for n in names], 0)
     exported = list_of("__all__ = ", [literal(n) for n in ["OPS", *names]], 0)
     context = {"header": header, "opset": schema.opset, "ops": ops, "table": table, "all": exported}
     nothing = ProtoSchema("", "", {}, {}, b"")
     lowerings = Emitters(nothing, {}, schema, printer, prefix="lower").context(rewrites.lowerings, NetRule())
+    fusions = Patterns(schema, printer).context(rewrites.fusions)
     return {
         "__init__.py": render("hub_init.py.j2", context),
+        "fusions.py": render("fusions.py.j2", {"header": header} | fusions),
         "lowerings.py": render("hub_lowerings.py.j2", {"header": header} | lowerings),
         "ops.py": render("hub_ops.py.j2", context),
         "py.typed": "",
     }
 
 
-def _context(op: HubOp) -> dict[str, Any]:
+def op_context(op: HubOp) -> dict[str, Any]:
+    """Return what a template prints for the class of one op."""
     fields = [_field(a) for a in sorted(op.attributes, key=lambda a: (not a.required,))]
     return {
-        "name": Code(op.name),
-        "quoted": literal(op.name),
-        "doc": doc(f"ONNX ``{op.name}``, as of opset {op.since}: {_usage(op)}."),
+        "name": Code(op.class_name),
+        "quoted": literal(op.class_name),
+        "doc": doc(f"{_title(op)}: {_usage(op)}."),
         "slots": tuple_of("__slots__ = ", [literal(str(a.python)) for a in op.attributes], 4),
         "inputs": op.inputs and tuple_of("inputs = ", _formals(op.inputs), 4),
         "outputs": op.outputs and tuple_of("outputs = ", _formals(op.outputs), 4),
@@ -56,6 +47,10 @@ def _context(op: HubOp) -> dict[str, Any]:
         "fields": fields,
         "signature": call("def __init__", ["self", "*", *(f["parameter"] for f in fields)], 4, " -> None:"),
     }
+
+
+def _title(op: HubOp) -> str:
+    return f"``{op.name}``, of this backend" if op.domain else f"ONNX ``{op.name}``, as of opset {op.since}"
 
 
 def _usage(op: HubOp) -> str:

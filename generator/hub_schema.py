@@ -8,8 +8,8 @@ from typing import Any
 
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
-from caffeforge.generator.mapping import source_of
 from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.yaml_reader import source_of
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence, load
 
 KINDS = {
@@ -23,6 +23,18 @@ KINDS = {
     "SPARSE_TENSOR": "tensor",
     "GRAPH": "graph",
     "TYPE_PROTO": "type",
+}
+HELD = {
+    "int": "int",
+    "ints": "tuple[int, ...]",
+    "float": "float",
+    "floats": "tuple[float, ...]",
+    "bool": "bool",
+    "string": "str",
+    "strings": "tuple[str, ...]",
+    "tensor": "object",
+    "graph": "object",
+    "type": "object",
 }
 STATIC_KINDS = ("int", "ints", "float", "floats", "bool")
 OP_KEYS = ("drop", "require", "default", "static")
@@ -68,6 +80,17 @@ class HubOp:
     inputs: tuple[Formal, ...]
     outputs: tuple[Formal, ...]
     attributes: tuple[Attribute, ...]
+    domain: str = ""
+
+    @property
+    def class_name(self) -> str:
+        """The name of its class."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def code(self) -> str:
+        """The class as generated code names it: those of a backend's own domain stand in its ``ops``."""
+        return f"ops.{self.class_name}" if self.domain else f"hub.{self.name}"
 
     def attribute(self, name: str) -> Attribute | None:
         """Return the field called `name`, None if there is none."""

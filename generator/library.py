@@ -6,7 +6,9 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-LIB = Path(__file__).resolve().parent.parent / "runtime" / "lib.py"
+RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
+LIB = RUNTIME / "lib.py"
+HOOKS = RUNTIME / "hooks"  # functions that a mapping names by hook:, a file per backend
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ BUILTINS = {
 
 
 def functions(path: Path = LIB) -> dict[str, Function]:
-    """Return the public functions of `path` by name, without importing it."""
+    """Return the public functions of `path` by name, without importing it; none if there is no such file."""
     found: dict[str, Function] = {}
-    for node in ast.parse(path.read_bytes()).body:
+    for node in ast.parse(path.read_bytes()).body if path.exists() else ():
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             count = len(node.args.args)
             most = MANY if node.args.vararg else count

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from caffeforge.generator.compatibility import Touched
 from caffeforge.generator.expression import Printer, Scope
-from caffeforge.generator.mapping import LayerEntry, source_of
+from caffeforge.generator.mapping import LayerEntry
 from caffeforge.generator.message_classes import LayerType, class_name, layer_class
 from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import call, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.yaml_reader import source_of
 from caffeforge.generator.yaml_source import Mapping as YamlMapping
 from caffeforge.generator.yaml_source import Node, Scalar
 from caffeforge.generator.yaml_source import Sequence as YamlSequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_schema import HubSchema
-from caffeforge.generator.mapping import Alternative, Rule
+from caffeforge.generator.mapping import Alternative, ConstraintRule, Rule
 from caffeforge.generator.message_classes import LayerType, default_code, layer_class
 from caffeforge.generator.names import function_name, place
 from caffeforge.generator.proto import ProtoField, ProtoSchema
@@ -37,6 +37,7 @@ class Readers:
     hub: HubSchema
     printer: Printer
     inheritance: Inheritance
+    hooks: Collection[str] = ()
 
     def context(self, rules: list[Rule]) -> dict[str, Any]:
         """Return what the template of ``read.py`` prints."""
@@ -54,6 +55,25 @@ class Readers:
                 self.printer.diagnostics.unknown("unknown-layer", at, "layer type", name, self.types)
         readers_table = dict_of("READERS: Final[Mapping[str, Reader]] = ", table, 0)
         return {"functions": functions, "readers": readers_table}
+
+    def constraints(self, constraints: list[ConstraintRule], rules: list[Rule]) -> dict[str, Any]:
+        """Return the functions that check what a chip refuses; they see the names of the layer's rule."""
+        functions, table = [], []
+        by_type = {rule.name.text: rule for rule in rules}
+        for constraint in constraints:
+            layer, rule = self.types.get(constraint.type.text), by_type.get(constraint.type.text)
+            if layer is None:
+                at, kind = constraint.type.position, constraint.type.text
+                self.printer.diagnostics.unknown("unknown-layer", at, "layer type", kind, self.types)
+                continue
+            name = function_name("constrain", layer.name, 0, 1)
+            shared = rule.alternatives[0].let if rule is not None else ()
+            check = Alternative(constraint.type.position, shared, constraint.require)
+            own = Rule(constraint.type, (check,))
+            functions.append(self._function(name, layer, own, set()))
+            table.append(f"{literal(layer.name)}: {name}")
+        kind = "Final[Mapping[str, Callable[[Read, Any], None]]]"
+        return {"checks": functions, "constraints": dict_of(f"CONSTRAINTS: {kind} = ", table, 0)}
 
     def _reader(self, rule: Rule, layer: LayerType, inherited: bool) -> tuple[dict[str, Any], str] | None:
         """Return a type's function and table entry; None if it is inherited and the schema cannot hold it."""
@@ -85,7 +105,7 @@ class Readers:
         several = len(rule.alternatives) > 1 or rule.alternatives[0].when is not None
         defined: set[str] = set()
         shared = [c for c in rule.alternatives[0].require if all(c in a.require for a in rule.alternatives)]
-        common = replace(rule.alternatives[0], require=tuple(shared), when=None, rewrite=None, inputs=None)
+        common = Alternative(rule.name.position, rule.alternatives[0].let, tuple(shared))
         lines = self._alternative(common, names, used, defined)
         for alternative in rule.alternatives:
             own = tuple(c for c in alternative.require if c not in shared)
@@ -139,6 +159,8 @@ class Readers:
         if alternative.rewrite is not None:
             rewriter = Rewriter(self.printer, self.hub.ops, "r", {}, tops=True)
             body += rewriter.print(alternative.rewrite, scope)
+        elif alternative.hook is not None:
+            body.append(f"hooks.{self._hook(alternative, used)}(r, param)")
         elif alternative.inputs is not None:
             body.append(f"r.inputs({self.printer.print(alternative.inputs, scope)})")
         definitions = [line for line in local.code(own) if line not in defined]
@@ -147,3 +169,14 @@ class Readers:
         if not guard:
             return [*definitions, *body]
         return [*definitions, f"if {guard}:", *(str(indented(line, 4)) for line in [*body, "return"])]
+
+    def _hook(self, alternative: Alternative, used: set[str]) -> str:
+        """Return the function that reads the layer; the fields it is said to read count as read."""
+        assert alternative.hook is not None
+        name = alternative.hook.text
+        if name not in self.hooks:
+            self.printer.diagnostics.unknown(
+                "unknown-hook", alternative.hook.position, "hook", name, self.hooks
+            )
+        used.update(scalar.text for scalar in alternative.reads)
+        return name

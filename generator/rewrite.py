@@ -133,7 +133,7 @@ class Rewriter:
         listed = tuple_of("", operands, 0, NESTED)
         if len(operands) == 1 and operands[0].startswith("*"):
             listed = Code(operands[0][1:])
-        return [call(f"hub.{name}", fields, 0, margin=NESTED), listed]
+        return [call(op.code, fields, 0, margin=NESTED), listed]
 
     def _fields(self, op: HubOp, node: ast.Call, scope: Scope, source: Source) -> list[str]:
         fields, given = [], set()

@@ -197,6 +197,54 @@ class Elementwise(Array):
         return self.function(part).astype(_stored(self.dtype), copy=False)
 
 
+class Expanded(Array):
+    """Axes of size 1 repeated, as ``numpy.broadcast_to`` for equal ranks."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: Array, shape: Sequence[int]) -> None:
+        pairs = zip(source.shape, shape, strict=False)
+        if len(source.shape) != len(shape) or any(a not in (1, b) for a, b in pairs):
+            raise GraphError(f"an array of shape {list(source.shape)} cannot be expanded to {list(shape)}")
+        super().__init__(shape, source.dtype)
+        self.source = source
+
+    def rows(self, start: int, stop: int) -> NDArray:
+        if not self.shape:
+            return self.source.rows(start, stop)
+        repeated = self.source.shape[0] != self.shape[0]
+        part = self.source.rows(0, 1) if repeated else self.source.rows(start, stop)
+        return np.broadcast_to(part, (stop - start, *self.shape[1:]))
+
+
+class Spread(Array):
+    """The source's elements among zeros: the i-th along an axis stands at i times the axis' step.
+
+    Zeros fill what is left of `shape`, between the elements and behind the last. The first axis is as
+    in the source.
+    """
+
+    __slots__ = ("source", "steps")
+
+    def __init__(self, source: Array, shape: Sequence[int], steps: Sequence[int]) -> None:
+        axes = zip(source.shape, shape, steps, strict=True)
+        fits = all((old - 1) * step < new for old, new, step in axes)
+        if not fits or steps[0] != 1 or source.shape[0] != shape[0]:
+            raise GraphError(
+                f"an array of shape {list(source.shape)} cannot be spread over {list(shape)} by {list(steps)}"
+            )
+        super().__init__(shape, source.dtype)
+        self.source = source
+        self.steps = tuple(steps)
+
+    def rows(self, start: int, stop: int) -> NDArray:
+        part = self.source.rows(start, stop)
+        result = np.zeros((stop - start, *self.shape[1:]), part.dtype)
+        ends = ((size - 1) * step + 1 for size, step in zip(part.shape, self.steps, strict=True))
+        result[tuple(slice(0, end, step) for end, step in zip(ends, self.steps, strict=True))] = part
+        return result
+
+
 def reshape(source: Array, shape: Sequence[int]) -> Array:
     """Return `source` in `shape`, as itself if it has that shape already.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.message import LayerParam, Message
-from caffeforge.runtime.op import Op
+from caffeforge.runtime.op import CustomOp, Op
+from caffeforge.runtime.pattern import Pattern
 
 RUNTIME_ABI: Final = 1  # generated code names the number it was written for; `Backend` refuses another
 
@@ -93,6 +94,9 @@ class Backend:
     messages: Mapping[str, type[Message]]  # by full name within the package
     rules: Mapping[type[Op], Rule]
     readers: Mapping[str, Reader]
+    patterns: tuple[Pattern, ...] = ()
+    constraints: Mapping[str, Callable[[Any, Any], None]] = field(default_factory=dict)
+    custom: Mapping[str, CustomOp] = field(default_factory=dict)
     net: NetStyle = field(default_factory=NetStyle)
 
     def __post_init__(self) -> None:

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from caffeforge.runtime.array import Array
+from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.builder import Builder
 from caffeforge.runtime.graph import Node, Value
 from caffeforge.runtime.message import LayerParam
+from caffeforge.runtime.net import Layer
+from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused
 
 T = TypeVar("T")
+
+LAST_TOP = Value("last top", "float32", ())  # as a bottom: the top of the layer before
 
 
 @dataclass
@@ -31,9 +36,10 @@ class LayerCall:
 class Emit(Builder):
     """Handed to a generated emitter, which calls `layer`, or `value` and `apply` for a rewrite."""
 
-    def __init__(self, node: Node, rule: str) -> None:
+    def __init__(self, node: Node, rule: str, backend: Backend) -> None:
         super().__init__(node.name, node.origin)
         self.node = node
+        self.backend = backend
         self.rule = rule
         self.layers: list[LayerCall] = []
 
@@ -51,7 +57,7 @@ class Emit(Builder):
 
         Args:
             param: the layer's parameters.
-            bottoms: operands; an absent one is dropped.
+            bottoms: operands; an absent one is dropped, LAST_TOP is the top of the layer before.
             blobs: weights; an absent one is dropped, one that is no constant is refused.
             tops: the node's results, for its last layer; None for an inner result.
             loose: how many further tops it has, which nothing reads.
@@ -64,11 +70,13 @@ class Emit(Builder):
         others = [Value(f"{name}/loose_{index}", "float32", ()) for index in range(loose)]
         results = [*others[:kept], *results, *others[kept:]]
         arrays = tuple(self._blob(blob) for blob in blobs if blob is not None)
-        given = tuple(b for b in bottoms if b is not None)
+        given = tuple(self._last_top() if b is LAST_TOP else b for b in bottoms if b is not None)
         for bottom in given:
             if bottom.data is not None:
                 raise Refused(f"{bottom.name} is a constant where {param.TYPE} takes a bottom", self.rule)
         self.layers.append(LayerCall(name, param, given, results, arrays, self.node, self.rule))
+        if self.backend.constraints:
+            self._constrain(self.layers[-1])
         return result or Value(name, "float32", ())
 
     def known(self, static: T | None) -> T:
@@ -82,6 +90,23 @@ class Emit(Builder):
         last = self.layers[-1]
         last.tops[last.tops.index(top)] = result
         last.name = self.stem
+
+    def _constrain(self, call: LayerCall) -> None:
+        """Refuse a layer that the chip refuses; give inner results the sizes that later layers need."""
+        layer = Layer(call.name, call.param, tops=tuple(v.name for v in call.tops), blobs=call.blobs)
+        check, reader = self.backend.constraints.get(layer.type), self.backend.readers.get(layer.type)
+        if check is not None:
+            check(Read(layer, call.bottoms), call.param)
+        if reader is not None and not all(top.producer for top in call.tops):
+            read = Read(layer, call.bottoms)
+            reader.function(read, call.param)
+            for top, value in zip(call.tops, read.results(), strict=True):
+                top.dims = value.dims
+
+    def _last_top(self) -> Value:
+        """Return the top of the last layer that goes on."""
+        last = self.layers[-1]
+        return next(top for top in last.tops if "/loose_" not in top.name)
 
     def _blob(self, blob: Value | Array) -> Array:
         if isinstance(blob, Array):

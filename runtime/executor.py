@@ -16,6 +16,7 @@ import onnxruntime
 
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import CaffeforgeError, GraphError, UsageError
+from caffeforge.runtime.expand import expand
 from caffeforge.runtime.graph import Graph, Symbol, Value
 from caffeforge.runtime.islands import Island, islands, needed
 from caffeforge.runtime.onnx_model import to_model, weights
@@ -46,6 +47,7 @@ class Executor:
     ) -> None:
         _check_providers(providers)
         graph.verify()
+        graph = expand(graph)
         for node in graph.nodes:
             if node.op.domain:
                 find(node)

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from caffeforge.generated.hub.fusions import PATTERNS
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.assemble import assemble
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.caffe_files import write_files
 from caffeforge.runtime.caffemodel import casts
 from caffeforge.runtime.errors import VerificationError
-from caffeforge.runtime.legalize import legalize
+from caffeforge.runtime.fuse import fuse
+from caffeforge.runtime.legalize import directly, legalize
 from caffeforge.runtime.net import Net
 from caffeforge.runtime.report import ExportResult
 
@@ -39,8 +41,10 @@ def export(
     from caffeforge.runtime.torch_front import trace
 
     source = trace(model, example_inputs, input_names=input_names, output_names=output_names)
-    net = assemble(source.graph, legalize(source.graph, backend), backend)
-    notes = [*source.notes, *casts(net)]
+    graph = source.graph
+    fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
+    net = assemble(graph, legalize(graph, backend), backend)
+    notes = [*source.notes, *fused, *casts(net)]
     found: list[Verification] = []
 
     def check(prototxt: Path, caffemodel: Path) -> None:

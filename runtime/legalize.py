@@ -63,9 +63,26 @@ def legalize(graph: Graph, backend: Backend) -> list[LayerCall]:
     return calls
 
 
+def directly(node: Node, backend: Backend) -> bool:
+    """Tell whether a rule of the backend's own writes `node` as layers."""
+    rule = backend.rules.get(type(node.op))
+    if rule is None or _obstacle(node):
+        return False
+    for alternative in rule.alternatives:
+        emit = Emit(node, alternative.rule, backend)
+        try:
+            alternative.function(emit, node.op, *_arguments(node))
+        except (Refused, GraphError):
+            continue
+        return not emit.nodes
+    return False
+
+
 def _node(node: Node, backend: Backend, above: tuple[object, ...]) -> list[LayerCall] | Refusal:
     rule, shared = backend.rules.get(type(node.op)), LOWERINGS.get(type(node.op))
     alternatives = [a for r in (rule, shared) if r is not None for a in r.alternatives]
+    if node.op.custom is not None and node.op.custom.reference is not None:
+        alternatives.append(Alternative(node.op.custom.reference, f"the reference of {node.op.op_type}"))
     refusal = Refusal(node, otherwise=rule.otherwise if rule else "")
     obstacle = _obstacle(node)
     key = (node.op, tuple((v.dtype, v.dims, v.data is None) for v in node.inputs if v is not None))
@@ -97,7 +114,7 @@ def _obstacle(node: Node) -> str:
 def _alternative(
     node: Node, alternative: Alternative, backend: Backend, above: tuple[object, ...], refusal: Refusal
 ) -> list[LayerCall] | None:
-    emit = Emit(node, alternative.rule)
+    emit = Emit(node, alternative.rule, backend)
     try:
         alternative.function(emit, node.op, *_arguments(node))
     except Refused as refused:

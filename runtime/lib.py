@@ -5,8 +5,11 @@ Sizes are in elements, windows in (height, width) order or, for N-D layers, oute
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
+from itertools import product as _product
+from typing import Protocol, TypeVar
 
 from caffeforge.runtime.array import Array, Elementwise, Full
 from caffeforge.runtime.array import reshape as _reshape
@@ -16,6 +19,19 @@ from caffeforge.runtime.refusal import Refused
 
 Ints = Sequence[int]
 Const = Value | Array
+T = TypeVar("T")
+
+_ELEMENT_TYPES = {"float32": 1, "int32": 6, "int64": 7, "bool": 9}
+
+
+class Filler(Protocol):
+    """What Caffe's FillerParameter says; a field that is None is absent."""
+
+    @property
+    def type(self) -> str | None: ...
+
+    @property
+    def value(self) -> float | None: ...
 
 
 def add(a: Ints, b: Ints) -> tuple[int, ...]:
@@ -58,6 +74,38 @@ def equal_pieces(size: int, count: int) -> tuple[int, ...]:
     if size % count:
         raise Refused(f"an axis of {size} cannot be cut into {count} equal pieces")
     return (size // count,) * count
+
+
+def each(values: Sequence[T], count: int, default: T | None = None) -> tuple[T, ...]:
+    """Return `count` values by Caffe's rule for a repeated field: one for all, or one for each.
+
+    Args:
+        values: the field.
+        count: how many are due.
+        default: taken where the field is absent; Refused if there is none.
+    """
+    if not values and default is not None:
+        return (default,) * count
+    if len(values) not in (1, count):
+        raise Refused(f"a field stands {len(values)} times, for {count} it stands once or {count} times")
+    return tuple(values) if len(values) == count else (values[0],) * count
+
+
+def exp(exponent: float) -> float:
+    """Return e to a power."""
+    return math.exp(exponent)
+
+
+def log(number: float) -> float:
+    """Return the natural logarithm; Refused for a number that is not positive."""
+    if number <= 0:
+        raise Refused(f"{number} has no logarithm")
+    return math.log(number)
+
+
+def element_type(dtype: str) -> int:
+    """Return ONNX's number of float32, int32, int64 or bool, as Cast takes it."""
+    return _ELEMENT_TYPES[dtype]
 
 
 def product(sizes: Ints) -> int:
@@ -114,6 +162,28 @@ def caffe_windows_inside(sizes: Ints, kernel: Ints, stride: Ints, pad: Ints) -> 
     """Tell whether each of Caffe's pooling windows holds at least one element of the input."""
     axes = zip(caffe_pool_size(sizes, kernel, stride, pad), sizes, kernel, stride, pad, strict=True)
     return all(p < k and (o - 1) * t - p < s for o, s, k, t, p in axes)
+
+
+def window_count(sizes: Ints, kernel: Ints, stride: Ints, pad: Ints, dilation: Ints) -> tuple[int, ...]:
+    """Return how many whole windows fit along each axis, with `pad` on both sides."""
+    axes = zip(sizes, kernel, stride, pad, dilation, strict=True)
+    return tuple((s + 2 * p - d * (k - 1) - 1) // t + 1 for s, k, t, p, d in axes)
+
+
+def taps(kernel: Ints, dilation: Ints) -> tuple[tuple[int, ...], ...]:
+    """Return where each tap of a window stands, row-major, counted from the window's first place."""
+    return tuple(_product(*(range(0, k * d, d) for k, d in zip(kernel, dilation, strict=True))))
+
+
+def pyramid_windows(sizes: Ints, height: int) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+    """Return (window, pad) of each level of Caffe's SPP; level n has 2**n bins along each axis."""
+    levels = []
+    for bins in (2**level for level in range(height)):
+        window = tuple(-(-size // bins) for size in sizes)
+        levels.append(
+            (window, tuple((k * bins - size + 1) // 2 for k, size in zip(window, sizes, strict=True)))
+        )
+    return tuple(levels)
 
 
 def covers(outer: Ints, inner: Ints) -> bool:
@@ -210,6 +280,13 @@ def array(source: Const) -> Array:
 def is_constant(source: Const) -> bool:
     """Tell whether the elements are known."""
     return isinstance(source, Array) or source.data is not None
+
+
+def constant_fill(filler: Filler) -> float:
+    """Return the number that a filler puts everywhere; Refused if it draws numbers at random."""
+    if filler.type not in (None, "constant"):
+        raise Refused(f"a filler of type {filler.type} draws numbers at random")
+    return filler.value or 0.0
 
 
 def caffe_statistic(blob: Const, factor: Const) -> Array:

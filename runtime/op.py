@@ -7,7 +7,7 @@ and those inputs that ONNX passes as tensors but that a compiler must know (``sc
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal, NamedTuple
 
 Option = Literal["single", "optional", "variadic"]
@@ -39,6 +39,7 @@ class Op:
     inputs: ClassVar[tuple[Formal, ...]] = ()
     outputs: ClassVar[tuple[Formal, ...]] = ()
     attributes: ClassVar[tuple[Attribute, ...]] = ()
+    custom: ClassVar[CustomOp | None] = None  # set for an op of a backend's own domain
 
     def fields(self) -> Iterator[tuple[Attribute, Any]]:
         """Yield each attribute that is present, in declaration order."""
@@ -61,6 +62,22 @@ class Op:
 
     def __repr__(self) -> str:
         return f"{self.op_type}({', '.join(f'{a.name}={v!r}' for a, v in self.fields())})"
+
+
+class CustomOp(NamedTuple):
+    """What a backend says of an op of its own domain.
+
+    Attributes:
+        op: its class.
+        shape: `shape(op, *inputs)` gives the sizes of the first result; its dtype is the first input's.
+        reference: `reference(b, op, *inputs, *results)` builds it from other ops, None if it is not said.
+        torch: the ``torch.library`` op that it stands for, as ``vendory::focus``, or empty.
+    """
+
+    op: type[Op]
+    shape: Callable[..., tuple[int, ...]]
+    reference: Callable[..., None] | None
+    torch: str
 
 
 def python_name(name: str) -> str:

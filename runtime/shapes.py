@@ -17,6 +17,7 @@ from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Dim, Symbol, Value
 from caffeforge.runtime.onnx_node import DTYPES, OPSET, node_proto, tensor, type_proto
 from caffeforge.runtime.op import Op
+from caffeforge.runtime.refusal import Refused
 
 Inferred = tuple[str, tuple[Dim, ...]]  # NumPy's name of the element type or bfloat16, dims outermost first
 
@@ -40,7 +41,7 @@ def infer(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> list[Infe
     """Return (dtype, dims) of the first `outputs` results of `op`.
 
     Args:
-        op: an op of domain "".
+        op: an op of ONNX, or one that has a shape rule of its own.
         inputs: operands at ONNX's positions. Of constants at static positions and of scalar constants
             (the limits of Range) the elements count too.
         outputs: how many results the node has.
@@ -49,10 +50,7 @@ def infer(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> list[Infe
         GraphError: the op does not take such operands, or a dimension of a result cannot be told.
     """
     if op.domain:
-        raise GraphError(
-            f"{op.domain}.{op.op_type} is not an ONNX operator, so its results need a shape rule",
-            hint="give the op a shape: in the custom: section of the mapping",
-        )
+        return [_of_custom(op, inputs, outputs)]
     known = _known_elements(op, inputs)
     types = tuple((value.dtype, value.dims) if value is not None else None for value in inputs)
     key = (op, types, outputs, tuple((i, t.SerializeToString()) for i, t in known.items()))
@@ -65,6 +63,20 @@ def infer(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> list[Infe
     else:
         _cache.move_to_end(key)
     return list(found)
+
+
+def _of_custom(op: Op, inputs: Sequence[Value | None], outputs: int) -> Inferred:
+    """Return the result of an op of a backend's own domain, by the shape rule of its mapping."""
+    first = inputs[0] if inputs else None
+    if op.custom is None or first is None or outputs != 1:
+        raise GraphError(
+            f"{op.domain}.{op.op_type} is not an ONNX operator, so its one result needs a shape rule",
+            hint="give the op a shape: in the custom: section of the mapping",
+        )
+    try:
+        return first.dtype, tuple(op.custom.shape(op, *inputs))
+    except Refused as refused:
+        raise GraphError(refused.sentence, where=f"{op.domain}.{op.op_type}") from None
 
 
 def _known_elements(op: Op, inputs: Sequence[Value | None]) -> dict[int, TensorProto]:

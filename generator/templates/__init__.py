@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     import jinja2
 
 
+IMPORT = re.compile(r"from (?P<module>[\w.]+) import (?P<names>[\w, ]+)")
+
+MODULES = ("hooks", "hub", "layers", "lib", "ops")
+
+
 @cache
 def _environment() -> jinja2.Environment:
     import jinja2
@@ -32,4 +37,27 @@ def _environment() -> jinja2.Environment:
 def render(template: str, context: Mapping[str, Any]) -> str:
     """Return the text of one generated file."""
     text = _environment().get_template(template).render(context)
-    return re.sub(r"\n{4,}", "\n\n\n", text)
+    return _pruned(re.sub(r"\n{4,}", "\n\n\n", text))
+
+
+def _pruned(text: str) -> str:
+    """Return the text without imports at its top that nothing reads: not each backend needs all of them."""
+    kept = []
+    lines = text.split("\n")
+    for index, line in enumerate(lines):
+        match = IMPORT.fullmatch(line)
+        if match is None or match["module"] == "__future__":
+            kept.append(line)
+            continue
+        rest = "\n".join(lines[index + 1 :])
+        names = match["names"].split(", ")
+        used = [name for name in names if _is_read(name.split(" as ")[-1], rest)]
+        if used:
+            kept.append(f"from {match['module']} import {', '.join(used)}")
+    return re.sub(r"(\nfrom [^\n]+\n)\n\n(?=[A-Z])", r"\1\n", "\n".join(kept))
+
+
+def _is_read(name: str, code: str) -> bool:
+    """Tell whether code reads an imported name; a module's is followed by a dot."""
+    dot = r"\." if name in MODULES else ""
+    return re.search(rf"\b{name}\b{dot}", code) is not None

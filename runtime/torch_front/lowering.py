@@ -27,7 +27,7 @@ from caffeforge.runtime.torch_front import shape_ops as shape_ops
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.provenance import op_name, origin
 from caffeforge.runtime.torch_front.registry import HANDLERS, Result
-from caffeforge.runtime.torch_front.weights import Weights, dtype_name
+from caffeforge.runtime.torch_front.weights import Weights
 
 aten = torch.ops.aten
 
@@ -96,7 +96,8 @@ class Lowering:
             try:
                 self._visit(node)
             except FrontEndError as error:
-                self._refusals.append(error)
+                where = error.where or str(origin(node))
+                self._refusals.append(FrontEndError(error.what, where=where, hint=error.hint))
                 self.operands[node] = _stand_in(node)
         if self._refusals or self._without_handler:
             raise self._report()
@@ -180,9 +181,12 @@ def _missing(op: str, nodes: Sequence[FxNode]) -> str:
 def _stand_in(node: FxNode) -> Result:
     """Return values of the right types for what could not be lowered, so that all faults are found."""
     value = node.meta.get("val")
-    if isinstance(value, torch.Tensor):
-        return Value("", dtype_name(value.dtype), value.shape)
-    elements = value if isinstance(value, (tuple, list)) else ()
-    return [
-        Value("", dtype_name(v.dtype), v.shape) if isinstance(v, torch.Tensor) else None for v in elements
-    ]
+    if isinstance(value, (tuple, list)):
+        return [_typed(element) for element in value]
+    return _typed(value) or []
+
+
+def _typed(element: object) -> Value | None:
+    if not isinstance(element, torch.Tensor):
+        return None
+    return Value("", str(element.dtype).removeprefix("torch."), element.shape)

@@ -146,8 +146,8 @@ def _adaptive(
         return whole()
     if sizes == outs:
         return None
-    quotients = [divmod(size, out) for size, out in zip(sizes, outs, strict=True)]
-    if any(quotient == 0 or rest > 1 for quotient, rest in quotients):
+    quotients = [divmod(size, max(out, 1)) for size, out in zip(sizes, outs, strict=True)]
+    if 0 in outs or any(quotient == 0 or rest > 1 for quotient, rest in quotients):
         raise call.error(
             f"takes {sizes[0]}x{sizes[1]} to {outs[0]}x{outs[1]} by windows of different sizes",
             hint="choose an input size that gives a multiple of the output size here",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -38,11 +38,11 @@ class TorchSource:
     graph: Graph
     notes: list[str]
     example: dict[str, NDArray]
-    _model: torch.nn.Module | ExportedProgram
-    _inputs: Example
-    _traced: Traced
-    _names: Mapping[FxNode, Sequence[str | None]]
-    _outputs: Sequence[str]
+    _model: torch.nn.Module | ExportedProgram = field(repr=False)
+    _inputs: Example = field(repr=False)
+    _traced: Traced = field(repr=False)
+    _names: Mapping[FxNode, Sequence[str | None]] = field(repr=False)
+    _outputs: Sequence[str] = field(repr=False)
 
     def reference(self, inputs: Mapping[str, NDArray]) -> dict[str, NDArray]:
         """Return what the source computes from `inputs`, by the names of the graph's values.
@@ -154,7 +154,9 @@ def _lower(traced: Traced, names: Sequence[str], name: str) -> tuple[Graph, dict
         Value(name, dtype_name(node.meta["val"].dtype), node.meta["val"].shape)
         for name, node in zip(names, traced.inputs, strict=True)
     ]
-    weights = Weights({name: traced.state[node] for node, name in traced.names.items()})
+    # A weight that is called like an input is named by the node that reads it.
+    named = {weight: traced.state[node] for node, weight in traced.names.items() if weight not in names}
+    weights = Weights(named)
     lowering = Lowering(weights, dict(traced.state), dict(zip(traced.inputs, inputs, strict=True)))
     lowering.run(traced.graph)
     operators = [n for n in traced.graph.nodes if n.op == "call_function" and n not in lowering.folded]

@@ -97,6 +97,8 @@ def _outputs(program: ExportedProgram, graph: FxGraph) -> list[int]:
     found = []
     results: Any = graph.output_node().args[0]
     for index, (spec, result) in enumerate(zip(program.graph_signature.output_specs, results, strict=True)):
+        if spec.kind is OutputKind.USER_INPUT_MUTATION:
+            continue  # the caller's tensor changes, which is no output of a net
         if spec.kind is not OutputKind.USER_OUTPUT:
             raise FrontEndError(f"the model changes its own tensor {spec.target}, which a net cannot do")
         if isinstance(result, FxNode):

@@ -6,14 +6,13 @@ slower, or memory that the one before has warmed, favours none.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from tests.benchmarks.networks import NETWORKS
-from tests.benchmarks.process import ROOT, measured, seconds
+from tests.benchmarks.process import ROOT, measured, run, seconds
 from tests.benchmarks.result import Result
 
 
@@ -41,7 +40,7 @@ class Bench:
 def prepare(folder: Path) -> None:
     """Write the files of all networks to `folder`; afterwards Python finds the bytecode of all modules."""
     for name in NETWORKS:
-        measured("networks", name, folder)
+        run("tests.benchmarks.networks", name, folder)
 
 
 def export(bench: Bench) -> Iterator[Result]:
@@ -56,18 +55,18 @@ def memory(bench: Bench) -> Iterator[Result]:
     for name in NETWORKS:
         found = [measured("memory", "export", name, bench.folder) for _ in range(bench.repeat)]
         alone = [measured("memory", "torch", name, bench.folder) for _ in range(bench.repeat)]
-        weights = [run["weights"] / 1e6 for run in found]
+        weights = [one["weights"] / 1e6 for one in found]
         yield Result(
             f"peak memory of export {name}, its weights",
             "MB",
-            [run["bytes"] / 1e6 for run in found],
+            [one["bytes"] / 1e6 for one in found],
             weights,
             goal=0.3,
         )
         yield Result(
             f"peak memory of torch.export {name}, its weights",
             "MB",
-            [run["bytes"] / 1e6 for run in alone],
+            [one["bytes"] / 1e6 for one in alone],
             weights,
         )
 
@@ -78,3 +77,45 @@ def transfer(bench: Bench) -> Iterator[Result]:
     write, read, copy = bench.alternate("transfer", ["write", "read", "copy"], name, "speed")
     yield Result(f"write {name}, a copy", "GB/s", write, copy, goal=0.5, at_least=True)
     yield Result(f"read {name}, a copy", "GB/s", read, copy, goal=0.5, at_least=True)
+
+
+def generator(bench: Bench) -> Iterator[Result]:
+    """Time of ``gen-backend`` as a process."""
+    out = bench.folder / "generated"
+    arguments = (ROOT / "schemas/bvlc/caffe.proto", "--out", out)
+    times = [seconds("caffeforge.generator.cli", *arguments) for _ in range(bench.repeat)]
+    yield Result("gen-backend schemas/bvlc/caffe.proto", "s", times, goal=1.5)
+
+
+def imports(bench: Bench) -> Iterator[Result]:
+    """Time of ``import caffeforge.generated.bvlc`` above ``import numpy``."""
+    found = [measured("import_time") for _ in range(bench.repeat)]
+    heavy = ", ".join(found[0]["heavy"])
+    yield Result(
+        "import caffeforge.generated.bvlc",
+        "s",
+        [one["seconds"] for one in found],
+        goal=0.15,
+        note=f"imports {heavy}" if heavy else "without torch, onnx, onnxruntime, protobuf",
+    )
+
+
+def running(bench: Bench) -> Iterator[Result]:
+    """Time of reading a net, of making its session, and of a run."""
+    for name in NETWORKS:
+        found = [measured("running", name, bench.folder) for _ in range(bench.repeat)]
+        for key in ("load", "session", "run"):
+            yield Result(f"{key} {name}", "s", [one[key] for one in found])
+
+
+Group = Callable[[Bench], Iterator[Result]]
+
+GROUPS: Final[Mapping[str, Group]] = {
+    "export": export,
+    "memory": memory,
+    "transfer": transfer,
+    "generator": generator,
+    "imports": imports,
+    "running": running,
+}
+"""By the name that the command line knows."""

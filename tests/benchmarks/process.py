@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,28 +14,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def measured(module: str, *arguments: str | Path) -> dict[str, Any]:
-    """Run a module of this folder and return the JSON object that it prints last.
-
-    Raises:
-        RuntimeError: it failed; holds what it wrote.
-    """
-    output = _run([sys.executable, "-m", f"tests.benchmarks.{module}", *map(str, arguments)])
-    found: dict[str, Any] = json.loads(output.splitlines()[-1])
+    """Run a module of this folder and return the JSON object that it prints last."""
+    found: dict[str, Any] = json.loads(run(f"tests.benchmarks.{module}", *arguments).splitlines()[-1])
     return found
 
 
-def seconds(command: Sequence[str | Path]) -> float:
-    """Return how long a command takes from its start to its end.
+def seconds(module: str, *arguments: str | Path) -> float:
+    """Return how long it takes to run a module, from the start of Python to its end."""
+    start = time.perf_counter()
+    run(module, *arguments)
+    return time.perf_counter() - start
+
+
+def run(module: str, *arguments: str | Path) -> str:
+    """Run a module in the checkout and return what it prints.
 
     Raises:
         RuntimeError: it failed; holds what it wrote.
     """
-    start = time.perf_counter()
-    _run([str(word) for word in command])
-    return time.perf_counter() - start
-
-
-def _run(command: Sequence[str]) -> str:
+    command = [sys.executable, "-m", module, *map(str, arguments)]
     environment = dict(os.environ)
     # An import is to be measured as users see it: from the second on, Python finds its bytecode.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -61,53 +61,43 @@ def net_parameter(tmp_path_factory: pytest.TempPathFactory) -> type[Message]:
 
 
 def logits(model: nn.Module, x: torch.Tensor) -> npt.NDArray[np.float32]:
-    """Return what PyTorch computes, after making sure that a comparison with it proves something."""
+    """Return what PyTorch computes for several images, which must differ enough to prove something."""
     with torch.no_grad():
         result: npt.NDArray[np.float32] = model(x).numpy()
-        other = model(torch.flip(x, dims=(2,))).numpy()
     scale = np.abs(result).max()
     assert result.std(axis=1).min() > 0.1 * scale, "the logits hardly vary"
-    assert np.abs(result - other).max() > 0.02 * scale, "the logits hardly depend on the image"
+    assert np.abs(result[0] - result[1]).max() > 0.05 * scale, "the logits hardly depend on the image"
     return result
 
 
-def assert_logits(result: dict[str, npt.NDArray[Any]], expected: npt.NDArray[Any]) -> None:
-    (given,) = result.values()
+def run(witness: Witness, files: ExportResult, x: torch.Tensor) -> npt.NDArray[np.float32]:
+    """Return the net's only output."""
+    (result,) = witness.run(files.prototxt, files.caffemodel, {"x": x.numpy()}).values()
+    return result
+
+
+def assert_logits(given: npt.NDArray[Any], expected: npt.NDArray[Any]) -> None:
     assert given.shape == expected.shape
     error = np.abs(given - expected).max() / np.abs(expected).max()
+    print(f"error: {error:.1e} of the scale")
     assert error < LIMIT
-    print(f"error {error:.1e} of the scale")
 
 
-def run(witness: Witness, files: ExportResult, x: torch.Tensor) -> dict[str, npt.NDArray[Any]]:
-    return witness.run(files.prototxt, files.caffemodel, {"x": x.numpy()})
-
-
-def test_caffe_agrees_on_single_images(exported: Exported, caffe: Witness) -> None:
-    expected = []
-    for seed in (3, 4):
-        x = images(1, exported.network.size, seed)
-        expected.append(logits(exported.model, x))
-        assert_logits(run(caffe, exported.one, x), expected[-1])
-    first, second = expected
-    assert np.abs(first - second).max() > 0.05 * np.abs(first).max(), "the logits hardly depend on the image"
+def test_caffe_agrees_on_one_image_and_when_reshaped_to_two(exported: Exported, caffe: Witness) -> None:
+    x = images(3, exported.network.size, seed=3)
+    expected = logits(exported.model, x)
+    assert_logits(run(caffe, exported.one, x[:1]), expected[:1])
+    assert_logits(run(caffe, exported.one, x[1:]), expected[1:])
 
 
 def test_caffe_agrees_on_a_batch_of_two(exported: Exported, caffe: Witness) -> None:
-    x = images(2, exported.network.small, seed=5)
+    x = images(2, exported.network.small, seed=4)
     assert_logits(run(caffe, exported.two, x), logits(exported.model, x))
 
 
-@pytest.mark.parametrize("exported", [NETWORKS[2], NETWORKS[7]], indirect=True, ids=lambda n: n.name)
 def test_second_witness_agrees(exported: Exported, kendryte: Witness) -> None:
-    x = images(1, exported.network.size, seed=3)
-    assert_logits(run(kendryte, exported.one, x), logits(exported.model, x))
-
-
-@pytest.mark.parametrize("exported", [NETWORKS[2]], indirect=True, ids=lambda n: n.name)
-def test_caffe_reshapes_a_net_of_one_image_to_two(exported: Exported, caffe: Witness) -> None:
-    x = images(2, exported.network.size, seed=6)
-    assert_logits(run(caffe, exported.one, x), logits(exported.model, x))
+    x = images(2, exported.network.small, seed=5)
+    assert_logits(run(kendryte, exported.two, x), logits(exported.model, x))
 
 
 def test_protobuf_reads_the_same_layers_from_both_files(

@@ -32,8 +32,13 @@ def write_arrays(path: str | Path, arrays: Mapping[str, npt.NDArray[Any]]) -> No
 
 
 def other_input(array: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Give another valid input, be it an image, indices or boxes: half of each value, rows upside down."""
+    """Give another valid input, be it an image, indices or boxes: half of each value, rows upside down.
+
+    Whole numbers stay whole: they may be indices.
+    """
     half = array / np.float32(2)
+    if np.array_equal(array, np.trunc(array)):
+        half = np.trunc(half)
     return np.flip(half, axis=2) if half.ndim == 4 else half
 
 

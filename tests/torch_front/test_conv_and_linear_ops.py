@@ -35,6 +35,7 @@ def test_convolution_without_bias_has_two_operands() -> None:
     assert [value and value.name for value in graph.nodes[0].inputs] == ["input", "weight"]
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
 def test_padding_same_puts_the_odd_half_at_the_end() -> None:
     conv = nn.Conv2d(2, 3, (4, 3), padding="same", dilation=(1, 2))
     assert only_op(conv, seeded(1, 2, 8, 8)) == hub.Conv(

@@ -158,3 +158,18 @@ def test_helpers_are_named_by_the_node_they_help(shape: tuple[int, ...]) -> None
     graph = trace(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), seeded(*shape)).graph
     expected = ["0", "1"] if len(shape) == 2 else ["0.matmul", "0", "1.matmul", "1"]
     assert names(graph) == expected
+
+
+def test_weight_that_is_called_like_an_input_is_named_by_its_reader() -> None:
+    class Masked(nn.Module):
+        mask: torch.Tensor
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("mask", seeded(3))
+
+        def forward(self, x: torch.Tensor, mask: torch.Tensor) -> Any:
+            return x * mask + self.mask
+
+    graph = checked(Masked(), seeded(2, 3), seeded(2, 3, seed=1)).graph
+    assert [value.name for value in graph.values()] == ["x", "mask", "add.B", "mul", "add"]

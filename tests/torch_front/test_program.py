@@ -211,3 +211,20 @@ def test_inputs_that_do_not_fit_the_program_are_refused() -> None:
         trace(program, seeded(2, 4))
     with pytest.raises(UsageError, match="takes 1 inputs, 2 are given"):
         trace(program, (seeded(2, 3), seeded(2, 3)))
+
+
+def test_decomposed_program_that_writes_into_its_input_keeps_its_outputs() -> None:
+    program = exported(nn.Sequential(nn.ReLU(inplace=True), nn.Tanh()), seeded(2, 3)).run_decompositions({})
+    source = trace(program)
+    assert types(source.graph) == ["Relu", "Tanh"]
+    assert [value.name for value in source.graph.outputs] == ["1"]
+
+
+def test_type_without_place_in_the_hub_is_refused_with_its_line() -> None:
+    def model(x: torch.Tensor) -> Any:
+        return torch.erf(torch.view_as_real(torch.fft.fft(x) + 1))
+
+    with pytest.raises(FrontEndError) as caught:
+        trace(Function(model), seeded(4))
+    for name in ("aten.fft_fft.default", "aten.view_as_real.default", "aten.erf.default", "complex64"):
+        assert name in caught.value.what

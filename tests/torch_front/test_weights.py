@@ -12,7 +12,7 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.torch_front import trace
-from caffeforge.runtime.torch_front.weights import TorchArray
+from caffeforge.runtime.torch_front.weights import TorchArray, Weights
 from tests.torch_front.checking import checked, seeded, types
 
 
@@ -155,15 +155,14 @@ def test_half_precision_model_keeps_its_type() -> None:
     assert {value.dtype for value in graph.values()} == {"float16"}
 
 
-@pytest.mark.parametrize(
-    ("weight", "words"),
-    [
-        (seeded(2, 2).to_sparse(), "sparse"),
-        (torch.quantize_per_tensor(seeded(2, 2), 0.1, 0, torch.qint8), "quantized"),
-    ],
-)
-def test_weight_that_is_no_plain_array_is_refused(weight: Any, words: str) -> None:
-    from caffeforge.runtime.torch_front.weights import Weights
+def quantized(tensor: torch.Tensor) -> torch.Tensor:
+    result: torch.Tensor = torch.quantize_per_tensor(tensor, 0.1, 0, torch.qint8)
+    return result
 
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+@pytest.mark.parametrize(("make", "words"), [(torch.Tensor.to_sparse, "sparse"), (quantized, "quantized")])
+def test_weight_that_is_no_plain_array_is_refused(make: Any, words: str) -> None:
+    weight = make(seeded(2, 2))
     with pytest.raises(FrontEndError, match=f"fc.weight is {words}"):
         Weights({"fc.weight": weight}).value(weight)

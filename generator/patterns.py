@@ -1,0 +1,216 @@
+"""Prints patterns (``fusions:`` of the hub, ``patterns:`` of a mapping) as data and replacing functions.
+
+``match:`` is in the notation of graphs. An operand is a name, a number, None, a nested op, ``*name`` for
+all that are left; a field is a literal or a name that captures it. Fields that are not given must have the
+op's default, unless ``...`` stands as the last operand.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any
+
+from caffeforge.generator.expression import CONSTANTS, Name, Printer, Scope, Source
+from caffeforge.generator.hub_schema import HELD, HubOp, HubSchema
+from caffeforge.generator.mapping import PatternRule
+from caffeforge.generator.names import place
+from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, literal, tuple_of
+from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.rewrite import Rewriter
+from caffeforge.generator.rule_code import conditions, lets, refuse_unless
+
+RESERVED = {"b", "hub", "lib"}
+
+
+@dataclass
+class _Names:
+    """What the names of one pattern stand for, in order of first use."""
+
+    values: dict[str, str] = field(default_factory=dict)  # name -> Python type
+    captures: dict[str, str] = field(default_factory=dict)
+    results: dict[str, int] = field(default_factory=dict)  # name -> index of its node
+
+
+@dataclass
+class Patterns:
+    """Prints the patterns of one package."""
+
+    hub: HubSchema
+    printer: Printer
+
+    def context(self, rules: list[PatternRule]) -> dict[str, Any]:
+        """Return what the template of ``fusions.py`` prints."""
+        functions, entries = [], []
+        for rule in rules:
+            printed = self._pattern(rule)
+            if printed is not None:
+                functions.append(printed[0])
+                entries.append(printed[1])
+        table = tuple_of("PATTERNS: Final[tuple[Pattern, ...]] = ", entries, 0)
+        return {"functions": functions, "patterns": table}
+
+    def _pattern(self, rule: PatternRule) -> tuple[dict[str, Any], str] | None:
+        statements = self._statements(rule.match)
+        if not statements:
+            return None
+        names = _Names()
+        nodes: list[str] = []
+        for statement in statements:
+            self._statement(statement, rule, names, nodes)
+        results = [n for n, index in names.results.items() if index == len(nodes) - 1]
+        function = python_name(f"fuse_{rule.name.text.replace('-', '_')}")
+        parts = [
+            str(literal(rule.name.text)),
+            str(literal(place(rule.name.position))),
+            str(tuple_of("", nodes, 0, 16)),
+            function,
+        ]
+        return self._function(function, rule, names, results), call("Pattern", parts, 0, margin=8)
+
+    def _statements(self, source: Source) -> list[ast.stmt]:
+        try:
+            return ast.parse(source.text).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            column = getattr(error, "offset", None) or 1
+            self.printer.error(
+                "pattern-syntax", source, None, f"not a pattern: {source.text.strip()!r}", column
+            )
+            return []
+
+    def _statement(self, statement: ast.stmt, rule: PatternRule, names: _Names, nodes: list[str]) -> None:
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            self._error(rule, statement, "a line of a pattern is 'results = Op(values, field=...)'")
+            return
+        target = statement.targets[0]
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        results = [t.id for t in targets if isinstance(t, ast.Name)]
+        if len(results) != len(targets):
+            self._error(rule, target, "results of a pattern are names")
+            return
+        self._node(statement.value, rule, names, nodes, results)
+
+    def _node(
+        self, node: ast.expr, rule: PatternRule, names: _Names, nodes: list[str], results: list[str]
+    ) -> None:
+        name = ast.unparse(node.func) if isinstance(node, ast.Call) else ast.unparse(node)
+        op = self.hub.ops.get(name)
+        if op is None or not isinstance(node, ast.Call):
+            at = self.printer.at(rule.match, node)
+            self.printer.diagnostics.unknown("unknown-op", at, "op", name, self.hub.ops)
+            return
+        args = list(node.args)
+        free = bool(args) and isinstance(args[-1], ast.Constant) and args[-1].value is ...
+        operands = [self._operand(arg, rule, names, nodes) for arg in (args[:-1] if free else args)]
+        fields = self._fields(op, node, rule, names, free)
+        for result in results:
+            names.results[result] = len(nodes)
+            names.values.setdefault(result, "Value")
+        parts = [
+            op.code,
+            str(tuple_of("", operands, 0, 24)),
+            str(dict_of("", fields, 0)),
+            str(literal(tuple(results))),
+        ]
+        nodes.append(call("PatternNode", parts, 0, margin=12))
+
+    def _operand(self, arg: ast.expr, rule: PatternRule, names: _Names, nodes: list[str]) -> str:
+        if isinstance(arg, ast.Starred) and isinstance(arg.value, ast.Name):
+            names.values[arg.value.id] = "tuple[Value, ...]"
+            return f"Operand({literal(arg.value.id)}, variadic=True)"
+        if isinstance(arg, ast.Call):
+            inner = f"inner_{len(nodes)}"
+            self._node(arg, rule, names, nodes, [inner])
+            return f"Operand({literal(inner)})"
+        if isinstance(arg, ast.Name):
+            optional, constant = arg.id in rule.optional, arg.id in rule.constant
+            names.values.setdefault(arg.id, "Value | None" if optional else "Value")
+            marks = (", optional=True" if optional else "") + (", constant=True" if constant else "")
+            return f"Operand({literal(arg.id)}{marks})"
+        if isinstance(arg, ast.Constant) and arg.value is None:
+            return "Operand()"
+        number = self._number(arg)
+        if number is None:
+            self._error(rule, arg, f"{ast.unparse(arg)!r} is no operand of a pattern")
+            return "Operand()"
+        return f"Operand(number={literal(number)})"
+
+    def _number(self, node: ast.expr) -> float | None:
+        """Return the value of a number, also of a sum, product or quotient of numbers."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return float(node.value)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            inner = self._number(node.operand)
+            return None if inner is None else -inner
+        if isinstance(node, ast.BinOp):
+            left, right = self._number(node.left), self._number(node.right)
+            if left is None or right is None:
+                return None
+            if isinstance(node.op, ast.Div):
+                return left / right if right else None
+            if isinstance(node.op, ast.Mult):
+                return left * right
+            if isinstance(node.op, ast.Pow) and left > 0:
+                return float(left**right)
+        return None
+
+    def _fields(self, op: HubOp, node: ast.Call, rule: PatternRule, names: _Names, free: bool) -> list[str]:
+        given = {keyword.arg or "**": keyword.value for keyword in node.keywords}
+        for name in given:
+            if op.attribute(name) is None:
+                at = self.printer.at(rule.match, node)
+                known = [a.name for a in op.attributes]
+                self.printer.diagnostics.unknown(
+                    "unknown-attribute", at, f"attribute of {op.name}", name, known
+                )
+        fields = []
+        for attribute in op.attributes:
+            value = given.get(attribute.name)
+            if isinstance(value, ast.Name) and value.id not in CONSTANTS:
+                optional = attribute.default is None and not attribute.required and not attribute.computed
+                names.captures.setdefault(value.id, HELD[attribute.kind] + (" | None" if optional else ""))
+                fields.append(f"{literal(attribute.name)}: Capture({literal(value.id)})")
+            elif value is not None:
+                number = self._number(value) if attribute.kind == "float" else None
+                code = (
+                    self.printer.expression(value, Scope({}), rule.match)
+                    if number is None
+                    else literal(number)
+                )
+                fields.append(f"{literal(attribute.name)}: {code}")
+            elif free:
+                fields.append(f"{literal(attribute.name)}: ...")
+            elif attribute.default is not None:
+                fields.append(f"{literal(attribute.name)}: {literal(attribute.default)}")
+            elif attribute.required or attribute.computed:
+                self._error(rule, node, f"{op.name} needs {attribute.name}= in a pattern, or ... for any")
+        return fields
+
+    def _function(self, name: Code, rule: PatternRule, names: _Names, results: list[str]) -> dict[str, Any]:
+        scope = Scope({n: _name(n, kind) for n, kind in {**names.values, **names.captures}.items()})
+        local = lets(rule.let, scope, self.printer, RESERVED | set(scope.names))
+        used: set[str] = set()
+        inner = Scope(local.scope.names, used)
+        body = [] if rule.when is None else refuse_unless(rule.when, "", inner, self.printer)
+        body += conditions(rule.require, inner, self.printer)
+        rewriter = Rewriter(self.printer, self.hub.ops, "b", {r: str(python_name(r)) for r in results})
+        body += rewriter.print(rule.rewrite, inner)
+        typed = {**names.values, **names.captures}
+        parameters = [f"{python_name(n)}: {kind}" for n, kind in typed.items()]
+        statements = [*local.code(used), *body]
+        return {
+            "signature": call(f"def {name}", ["b: Builder", "*", *parameters], 0, " -> None:"),
+            "comment": doc(f"Replace what {rule.name.text} matches ({place(rule.name.position)})."),
+            "body": Code("\n".join(indented(s, 4) for s in statements)),
+        }
+
+    def _error(self, rule: PatternRule, node: ast.AST, sentence: str) -> None:
+        self.printer.error("pattern-form", rule.match, node, sentence)
+
+
+def _name(name: str, kind: str) -> Name:
+    """Return what a name of Python type `kind` stands for."""
+    python = python_name(name)
+    presence = f"{python} is not None" if kind.endswith("| None") else ""
+    held = {"Value": "value", "Value | None": "value", "tuple[Value, ...]": "values"}.get(kind, "static")
+    return Name(python, held, presence)

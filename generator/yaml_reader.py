@@ -1,0 +1,81 @@
+"""What every reader of YAML needs: keys checked, lists, names, expressions and conditions with places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from caffeforge.generator.diagnostics import Diagnostics
+from caffeforge.generator.expression import Source
+from caffeforge.generator.mapping import Condition
+from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
+
+
+class YamlReader:
+    """Reads nodes; what does not have the due form goes to the diagnostics."""
+
+    def __init__(self, diagnostics: Diagnostics) -> None:
+        self.diagnostics = diagnostics
+
+    def _conditions(self, node: Node | None, keys: tuple[str, ...] = ("expr", "else")) -> Iterator[Condition]:
+        for item in self._items(node):
+            entry = self._mapping(item)
+            self._keys(entry, keys)
+            expression, sentence, source = (entry.get(k) for k in ("expr", "else", "source"))
+            if expression is None or not isinstance(sentence, Scalar):
+                text = "a condition is 'expr:' with 'else:', the sentence shown when it does not hold"
+                self.diagnostics.error("require", entry.position, text)
+                continue
+            origin = f" (source: {source.text})" if isinstance(source, Scalar) else ""
+            yield Condition(self._source(expression), sentence.text + origin)
+
+    def _let(self, entry: Mapping) -> tuple[tuple[Scalar, Source], ...]:
+        return tuple((key, self._source(node)) for key, node in self._entries(entry, "let"))
+
+    def _count(self, node: Node | None) -> int:
+        if node is None:
+            return 0
+        if isinstance(node, Scalar) and node.text.isdigit():
+            return int(node.text)
+        self.diagnostics.error("yaml-shape", node.position, "a number is expected here")
+        return 0
+
+    def _keys(self, entry: Mapping, known: tuple[str, ...]) -> None:
+        for key, _ in entry.entries:
+            if key.text not in known:
+                self.diagnostics.unknown("unknown-key", key.position, "key", key.text, known)
+
+    def _mapping(self, node: Node) -> Mapping:
+        if isinstance(node, Mapping):
+            return node
+        self.diagnostics.error("yaml-shape", node.position, "a mapping of keys to values is expected here")
+        return Mapping((), node.position)
+
+    def _entries(self, entry: Mapping, key: str) -> tuple[tuple[Scalar, Node], ...]:
+        node = entry.get(key)
+        return () if node is None else self._mapping(node).entries
+
+    def _items(self, node: Node | None) -> tuple[Node, ...]:
+        if node is None:
+            return ()
+        if isinstance(node, Sequence):
+            return node.items
+        self.diagnostics.error("yaml-shape", node.position, "a list is expected here")
+        return ()
+
+    def _words(self, node: Node) -> tuple[Scalar, ...]:
+        items = node.items if isinstance(node, Sequence) else (node,)
+        for item in items:
+            if not isinstance(item, Scalar):
+                self.diagnostics.error("yaml-shape", item.position, "a name is expected here")
+        return tuple(item for item in items if isinstance(item, Scalar))
+
+    def _source(self, node: Node) -> Source:
+        if not isinstance(node, Scalar):
+            self.diagnostics.error("yaml-shape", node.position, "an expression is expected here")
+            return Source("none", node.position)
+        return source_of(node)
+
+
+def source_of(scalar: Scalar) -> Source:
+    """Return a scalar as an expression with its place."""
+    return Source(scalar.text, scalar.position, -1 if scalar.block else int(scalar.quoted))

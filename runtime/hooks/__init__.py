@@ -1,0 +1,1 @@
+"""What mappings cannot say: functions that they name by hook:, a file per backend."""
