@@ -5,21 +5,19 @@ from __future__ import annotations
 from base64 import b64encode
 from dataclasses import replace
 from textwrap import wrap
-from typing import Any
 
-from caffeforge.generator import custom_ops, message_classes
+from caffeforge.generator import coverage, custom_ops, message_classes
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.emitters import Emitters
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.library import HOOKS, functions
-from caffeforge.generator.mapping import Alternative, MappingFile, Rule
+from caffeforge.generator.mapping import MappingFile
 from caffeforge.generator.message_classes import LayerType, layer_class
-from caffeforge.generator.names import place
 from caffeforge.generator.patterns import Patterns
 from caffeforge.generator.proto import ProtoSchema
-from caffeforge.generator.python_text import Code, call, dict_of, laid_out, literal, tuple_of
+from caffeforge.generator.python_text import Code, call, literal
 from caffeforge.generator.readers import Readers
 from caffeforge.generator.templates import render
 
@@ -71,10 +69,10 @@ def files(
         "net": net,
     }
     layers = message_classes.context(schema, types, schema.file.rpartition("/")[2])
-    coverage = _coverage(mapping, types, inheritance)
+    covered = coverage.backend_context(mapping, types, inheritance.dropped)
     return {
         "__init__.py": render("package.py.j2", base | package),
-        "coverage.py": render("coverage.py.j2", base | coverage),
+        "coverage.py": render("coverage.py.j2", base | covered),
         "descriptor.py": render("descriptor.py.j2", base | {"lines": _base64(schema.descriptor)}),
         "emit.py": render("emit.py.j2", base | emit),
         "patterns.py": render("fusions.py.j2", base | patterns),
@@ -111,36 +109,3 @@ def _net(mapping: MappingFile, types: dict[str, LayerType], diagnostics: Diagnos
 
 def _base64(data: bytes) -> list[Code]:
     return [literal(line) for line in wrap(b64encode(data).decode(), 96)]
-
-
-def _coverage(mapping: MappingFile, types: dict[str, LayerType], inheritance: Inheritance) -> dict[str, Any]:
-    read = {rule.name.text for rule in mapping.layers}
-    ops = [
-        f"{literal(rule.name.text)}: {laid_out(_op_coverage(rule), len(rule.name.text) + 9)}"
-        for rule in mapping.ops
-    ]
-    layers = [f"{literal(rule.name.text)}: {literal(place(rule.name.position))}" for rule in mapping.layers]
-    unread = [str(literal(name)) for name in types if name not in read]
-    kind = "Final[Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]]]"
-    return {
-        "ops": dict_of(f"OPS: {kind} = ", ops, 0),
-        "layers": dict_of("LAYERS: Final[Mapping[str, str]] = ", layers, 0),
-        "dropped": tuple_of(
-            "DROPPED: Final[tuple[tuple[str, str, str], ...]] = ",
-            [laid_out((d.subject, d.rule, d.reason), 8) for d in inheritance.dropped],
-            0,
-        ),
-        "unread": tuple_of("UNREAD: Final[tuple[str, ...]] = ", unread, 0),
-    }
-
-
-def _op_coverage(rule: Rule) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    def conditions(alternative: Alternative) -> list[str]:
-        when = [" ".join(alternative.when.text.split())] if alternative.when else []
-        return when + [condition.sentence for condition in alternative.require]
-
-    found = [text for alternative in rule.alternatives for text in conditions(alternative)]
-    direct = any(alternative.layers for alternative in rule.alternatives)
-    unconditional = any(not conditions(alternative) for alternative in rule.alternatives)
-    kind = "lowered" if not direct else "direct" if unconditional else "conditional"
-    return kind, tuple(place(a.position) for a in rule.alternatives), tuple(dict.fromkeys(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from caffeforge.generator import types
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_package import op_context
 from caffeforge.generator.hub_schema import HELD, Attribute, Formal, HubOp
@@ -13,6 +14,7 @@ from caffeforge.generator.names import function_name
 from caffeforge.generator.python_text import Code, call, dict_of, indented, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
+from caffeforge.generator.types import INT, INTS, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
 
 OPTIONS = {"?": "optional", "*": "variadic"}
@@ -101,14 +103,18 @@ def _entry(op: CustomOp, described: HubOp) -> str:
 
 
 def _scope(op: HubOp) -> tuple[list[str], Scope]:
-    names = {a.name: Name(f"op.{a.python}") for a in op.attributes}
+    names = {a.name: Name(f"op.{a.python}", type=a.type) for a in op.attributes}
     parameters = []
     for formal in op.inputs:
         kind = {"optional": "Value | None", "variadic": "tuple[Value, ...]"}.get(formal.option, "Value")
         parameters.append(f"{python_name(formal.name)}: {kind}")
         presence = f"{python_name(formal.name)} is not None" if formal.option == "optional" else ""
-        names[formal.name] = Name(str(python_name(formal.name)), "value", presence)
+        names[formal.name] = Name(str(python_name(formal.name)), presence, _type(formal))
     return parameters, Scope(names)
+
+
+def _type(formal: Formal) -> Type:
+    return {"optional": types.optional(VALUE), "variadic": VALUES}.get(formal.option, VALUE)
 
 
 def _shape(op: CustomOp, described: HubOp, printer: Printer) -> Code:
@@ -119,9 +125,9 @@ def _shape(op: CustomOp, described: HubOp, printer: Printer) -> Code:
     if op.shape is None:
         body = f"{first}.shape[:]" if described.inputs else "()"
     elif isinstance(op.shape, tuple):
-        body = str(tuple_of("", [printer.print(size, scope) for size in op.shape], 0, 16))
+        body = str(tuple_of("", [printer.print(size, scope, INT) for size in op.shape], 0, 16))
     else:
-        body = printer.print(op.shape, scope)
+        body = printer.print(op.shape, scope, INTS)
     head = call(f"def {name}", [f"op: {described.class_name}", *parameters], 0, " -> tuple[int, ...]:")
     text = f'{head}\n    """The sizes of what {described.name} yields."""\n'
     return Code(text + indented(f"return {body}", 4))

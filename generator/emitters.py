@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from caffeforge.generator import types
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics
-from caffeforge.generator.expression import Name, Printer, Scope, names_in
+from caffeforge.generator.expression import Name, Printer, Scope, Source, names_in
 from caffeforge.generator.hub_schema import HubOp, HubSchema
 from caffeforge.generator.mapping import Alternative, LayerEntry, NetRule, Rule
 from caffeforge.generator.message_classes import LayerType
@@ -19,6 +20,7 @@ from caffeforge.generator.python_text import Code, call, dict_of, doc, indented,
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_code import conditions, lets, refuse_unless
+from caffeforge.generator.types import ARRAY, BOOL, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
 
 RESERVED = {"e", "op", "hub", "lib", "layers", "top"}
@@ -29,7 +31,7 @@ class Emitters:
     """Prints the emitters of one backend."""
 
     schema: ProtoSchema
-    types: Mapping[str, LayerType]
+    layer_types: Mapping[str, LayerType]
     hub: HubSchema
     printer: Printer
     inheritance: Inheritance | None = None
@@ -37,7 +39,7 @@ class Emitters:
     hooks: Collection[str] = ()
 
     def __post_init__(self) -> None:
-        self.parameters = ParameterPrinter(self.schema, self.types, self.printer)
+        self.parameters = ParameterPrinter(self.schema, self.layer_types, self.printer)
 
     def context(self, rules: list[Rule], net: NetRule) -> dict[str, Any]:
         """Return what the template of ``emit.py`` prints."""
@@ -68,7 +70,7 @@ class Emitters:
     def _input(self, net: NetRule) -> Code:
         if net.input is None:
             return Code("")
-        scope = Scope({"X": Name("X", "value")})
+        scope = Scope({"X": Name("X", type=VALUE)})
         head = "def input_layer(X: Value) -> LayerParam:\n"
         body = indented(f"return {self.parameters.param(net.input, scope)}", 4)
         return Code(f'{head}    """The layer of a net\'s input X."""\n{body}')
@@ -123,9 +125,10 @@ class Emitters:
             optional = not attribute.required and attribute.default is None and not attribute.computed
             code = f"op.{attribute.python}"
             if attribute.name in _known_statics(op):
-                names[attribute.name] = Name(attribute.python)
+                names[attribute.name] = Name(attribute.python, type=attribute.type)
             else:
-                names[attribute.name] = Name(code, "static", f"{code} is not None" if optional else "")
+                due = types.optional(attribute.type) if optional else attribute.type
+                names[attribute.name] = Name(code, f"{code} is not None" if optional else "", due)
         for key, formals in (("inputs", op.inputs), ("outputs", op.outputs)):
             held = []
             for formal in formals:
@@ -138,14 +141,11 @@ class Emitters:
                 parameters.append(f"{python}: {kind}")
                 optional = formal.option == "optional"
                 presence = f"{python} is not None" if optional else ""
-                names[formal.name] = Name(
-                    python, "values" if formal.option == "variadic" else "value", presence
-                )
+                kind_ = {"variadic": VALUES, "optional": types.optional(VALUE)}.get(formal.option, VALUE)
+                names[formal.name] = Name(python, presence, kind_)
                 held.append(f"*{python}" if formal.option == "variadic" else python)
-            names.setdefault(
-                key,
-                Name(str(tuple_of("", held, 0)) if held != [f"*{held[0][1:]}"] else held[0][1:], "values"),
-            )
+            listed = held[0][1:] if len(held) == 1 and held[0].startswith("*") else tuple_of("", held, 0)
+            names.setdefault(key, Name(str(listed), type=VALUES))
         return parameters, Scope(names)
 
     def _rewrite(self, op: HubOp, alternative: Alternative, scope: Scope) -> list[str]:
@@ -165,35 +165,44 @@ class Emitters:
         for index, entry in enumerate(entries):
             last = index == len(entries) - 1 and not conditional
             made = self._layer(entry, current, results if last else None, scope)
-            made = made if last else f"top = {made}"
+            top = "top" if entry.top is None else self._top_name(entry.top, scope)
+            made = made if last else f"{top} = {made}"
             if entry.when is None:
                 lines.append(made)
             else:
-                lines += [f"if {self.printer.print(entry.when, scope)}:", str(indented(made, 4))]
-            current = "(top,)"
+                lines += [f"if {self.printer.print(entry.when, scope, BOOL)}:", str(indented(made, 4))]
+            if entry.top is not None:
+                scope = scope.extended({entry.top.text: Name(top, type=VALUE)})
+            current = f"({top},)"
         if conditional:
             lines.append(f"e.finish(top, {results[0]})")
         return lines
 
+    def _top_name(self, top: Scalar, scope: Scope) -> str:
+        if not top.text.isidentifier() or top.text in scope.names:
+            sentence = f"{top.text!r} is no new name for a top"
+            self.printer.diagnostics.error("top-name", top.position, sentence)
+            return "top"
+        return _parameter_name(top.text, [name.code for name in scope.names.values()])
+
     def _layer(self, entry: LayerEntry, current: str, results: list[str] | None, scope: Scope) -> str:
         bottoms = current
         if entry.bottoms is not None:
-            bottoms = str(tuple_of("", [self.printer.print(b, scope) for b in entry.bottoms], 0))
+            bottoms = str(tuple_of("", self._printed(entry.bottoms, VALUE, scope), 0))
         args = [self.parameters.param(entry, scope), bottoms]
         if entry.blobs:
-            args.append(f"blobs={tuple_of('', [self.printer.print(b, scope) for b in entry.blobs], 0, 16)}")
+            args.append(f"blobs={tuple_of('', self._printed(entry.blobs, ARRAY, scope), 0, 16)}")
         if results is not None:
-            tops = (
-                results[0][1:]
-                if len(results) == 1 and results[0].startswith("*")
-                else tuple_of("", results, 0)
-            )
-            args.append(f"tops={tops}")
+            several = len(results) == 1 and results[0].startswith("*")
+            args.append(f"tops={results[0][1:] if several else tuple_of('', results, 0)}")
         if entry.loose:
             args.append(f"loose={entry.loose}")
         if entry.kept:
             args.append(f"kept={entry.kept}")
         return call("e.layer", args, 0, margin=8)
+
+    def _printed(self, sources: Iterable[Source], due: Type, scope: Scope) -> list[str]:
+        return [self.printer.print(source, scope, types.optional(due)) for source in sources]
 
 
 def _known_statics(op: HubOp) -> set[str]:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.library import BUILTINS, Function
 from caffeforge.generator.python_text import literal
+from caffeforge.generator.type_check import TypeChecker
+from caffeforge.generator.types import ANY, ANY_OR_NONE, Type
 
 CONSTANTS = {
     "true": "True",
@@ -60,26 +62,34 @@ class Name:
     Attributes:
         code: the Python that reads it.
         presence: the Python that tells whether it is set, for ``has(name)``; empty if it always is.
-        kind: ``value`` (a tensor), ``values`` (a list of tensors) or ``static``.
-        fields: for a static message, its fields by name.
+        type: what it holds.
     """
 
     code: str
-    kind: str = "static"
     presence: str = ""
-    fields: tuple[str, ...] | None = None
+    type: Type = ANY
 
 
 @dataclass
 class Scope:
-    """The names a rule may use; remembers which ones it did use."""
+    """The names a rule may use.
+
+    Attributes:
+        used: those that it did use.
+        present: optional ones that a condition has shown to be there.
+    """
 
     names: Mapping[str, Name]
     used: set[str] = field(default_factory=set)
+    present: set[str] = field(default_factory=set)
 
     def extended(self, more: Mapping[str, Name]) -> Scope:
         """Return a scope with `more` names before these; uses are remembered by both."""
-        return Scope({**self.names, **more}, self.used)
+        return Scope({**self.names, **more}, self.used, self.present)
+
+    def typed(self, more: Mapping[str, Type]) -> Scope:
+        """Return a scope with names of these types, for inference."""
+        return self.extended({name: Name(name, type=kind) for name, kind in more.items()})
 
 
 @dataclass(frozen=True)
@@ -107,14 +117,35 @@ class Printer:
             self.error("expression-syntax", source, None, f"not an expression: {source.text!r}", column)
             return None
 
-    def print(self, source: Source, scope: Scope) -> str:
+    def print(self, source: Source, scope: Scope, expected: Type = ANY_OR_NONE) -> str:
         """Return `source` as Python; ``None`` stands for what was refused."""
         node = self.parse(source)
-        return "None" if node is None else self.expression(node, scope, source)
+        if node is None:
+            return "None"
+        self.check(node, expected, scope, source)
+        return self.expression(node, scope, source)
+
+    def check(self, node: ast.expr, expected: Type, scope: Scope, source: Source) -> None:
+        """Report an expression that cannot be of the type that is due."""
+        self._types(scope, source).check(node, expected)
+
+    def infer(self, source: Source, scope: Scope) -> Type:
+        """Return the type of an expression; what is wrong with it is reported elsewhere."""
+        node = self.parse(source)
+        silent = TypeChecker(self.functions, scope, lambda id, node, sentence, hint: None)
+        return ANY if node is None else silent.infer(node, frozenset(scope.present))
+
+    def _types(self, scope: Scope, source: Source) -> TypeChecker:
+        def report(id: str, node: ast.AST, sentence: str, hint: str) -> None:
+            self.error(id, source, node, sentence, hint=hint)
+
+        return TypeChecker(self.functions, scope, report)
 
     def denials(self, source: Source, scope: Scope) -> list[tuple[str, str]]:
         """Return, for each part of a condition that must hold, its text and the Python that it does not."""
         node = self.parse(source)
+        if node is not None:
+            self._types(scope, source).condition(node)
         parts = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]
         return [(ast.unparse(part), self._denied(part, scope, source)) for part in parts if part is not None]
 
@@ -195,10 +226,6 @@ class Printer:
 
     def _attribute(self, node: ast.Attribute, scope: Scope, source: Source) -> tuple[str, int]:
         base = node.value
-        known = scope.names.get(base.id) if isinstance(base, ast.Name) else None
-        fields = known.fields if known is not None else None
-        if fields is not None and node.attr not in fields:
-            self.diagnostics.unknown("unknown-field", self.at(source, node), "field", node.attr, fields)
         if not node.attr.isidentifier() or node.attr.startswith("_"):
             self.error("expression-form", source, node, f"{node.attr!r} is not a field")
         return f"{self._wrap(base, scope, source, ATOM)}.{node.attr}", ATOM

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from caffeforge.generator import coverage
 from caffeforge.generator.emitters import Emitters
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HELD, Attribute, Formal, HubOp, HubSchema
@@ -26,6 +27,7 @@ def files(schema: HubSchema, rewrites: RewritesFile, printer: Printer, header: C
     fusions = Patterns(schema, printer).context(rewrites.fusions)
     return {
         "__init__.py": render("hub_init.py.j2", context),
+        "coverage.py": render("hub_coverage.py.j2", {"header": header} | coverage.hub_context(rewrites)),
         "fusions.py": render("fusions.py.j2", {"header": header} | fusions),
         "lowerings.py": render("hub_lowerings.py.j2", {"header": header} | lowerings),
         "ops.py": render("hub_ops.py.j2", context),

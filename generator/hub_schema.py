@@ -9,6 +9,7 @@ from typing import Any
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.types import ANY, OF_ATTRIBUTE, Type
 from caffeforge.generator.yaml_reader import source_of
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence, load
 
@@ -69,6 +70,11 @@ class Attribute:
     @property
     def python(self) -> str:
         return python_name(self.name)
+
+    @property
+    def type(self) -> Type:
+        """The type that expressions see; that of graphs and tensors is any."""
+        return OF_ATTRIBUTE.get(self.kind, ANY)
 
 
 @dataclass(frozen=True)
@@ -191,7 +197,7 @@ class _Decisions:
         for key, value in node.entries if isinstance(node, Mapping) else ():
             if not self._known(op, key) or not isinstance(value, Scalar):
                 continue
-            names = {a.name: Name(a.python) for a in op.attributes if a.required}
+            names = {a.name: Name(a.python, type=a.type) for a in op.attributes if a.required}
             code = self.printer.print(source_of(value), Scope(names))
             changed = (replace(a, computed=code) if a.name == key.text else a for a in op.attributes)
             op = replace(op, attributes=tuple(changed))

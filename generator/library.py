@@ -6,6 +6,8 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
+from caffeforge.generator.types import ANY, Type, of_annotation
+
 RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
 LIB = RUNTIME / "lib.py"
 HOOKS = RUNTIME / "hooks"  # functions that a mapping names by hook:, a file per backend
@@ -13,11 +15,18 @@ HOOKS = RUNTIME / "hooks"  # functions that a mapping names by hook:, a file per
 
 @dataclass(frozen=True)
 class Function:
-    """One function: how many values it takes."""
+    """One function.
+
+    Attributes:
+        least: how many values it takes at least, `most` at most.
+        parameters: for each value the types that it may have.
+    """
 
     name: str
     least: int
     most: int
+    parameters: tuple[tuple[Type, ...], ...] = ()
+    returns: Type = ANY
 
     def arity(self) -> str:
         """Return the number of values in words."""
@@ -49,9 +58,19 @@ BUILTINS = {
 def functions(path: Path = LIB) -> dict[str, Function]:
     """Return the public functions of `path` by name, without importing it; none if there is no such file."""
     found: dict[str, Function] = {}
+    aliases: dict[str, ast.expr] = {}
     for node in ast.parse(path.read_bytes()).body if path.exists() else ():
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            count = len(node.args.args)
-            most = MANY if node.args.vararg else count
-            found[node.name] = Function(node.name, count - len(node.args.defaults), most)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            aliases[node.targets[0].id] = node.value
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            found[node.name] = _function(node, aliases)
     return found
+
+
+def _function(node: ast.FunctionDef, aliases: dict[str, ast.expr]) -> Function:
+    count = len(node.args.args)
+    most = MANY if node.args.vararg else count
+    parameters = tuple(of_annotation(arg.annotation, aliases) for arg in node.args.args)
+    returns = of_annotation(node.returns, aliases)
+    least = count - len(node.args.defaults)
+    return Function(node.name, least, most, parameters, returns[0] if len(returns) == 1 else ANY)

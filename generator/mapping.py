@@ -26,6 +26,7 @@ class LayerEntry:
         bottoms: None for the rule's default: the result of the layer before, or the op's operands.
         loose: how many tops it has besides the one that goes on, which is number `kept`.
         when: the layer is left out where this does not hold.
+        top: a name for its result, by which later layers can take it as a bottom.
     """
 
     type: Scalar
@@ -35,6 +36,7 @@ class LayerEntry:
     loose: int = 0
     kept: int = 0
     when: Source | None = None
+    top: Scalar | None = None
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ OP_KEYS = (
     "example",
 )
 OP_ALTERNATIVE_KEYS = tuple(key for key in OP_KEYS if key not in ("any_of", "otherwise", "example"))
-ENTRY_KEYS = ("layer", "fields", "blobs", "bottoms", "loose", "kept", "when")
+ENTRY_KEYS = ("layer", "fields", "blobs", "bottoms", "top", "loose", "kept", "when")
 LAYER_KEYS = (
     "ignore",
     "let",
@@ -202,7 +202,7 @@ class _Reader(YamlReader):
         )
 
     def _layer(self, entry: Mapping, *, with_when: bool) -> LayerEntry:
-        kind, bottoms, when = (entry.get(k) for k in ("layer", "bottoms", "when"))
+        kind, bottoms, when, top = (entry.get(k) for k in ("layer", "bottoms", "when", "top"))
         if not isinstance(kind, Scalar):
             self.diagnostics.error("layer", entry.position, "'layer:' must name a layer type")
             kind = Scalar("", entry.position)
@@ -214,6 +214,7 @@ class _Reader(YamlReader):
             self._count(entry.get("loose")),
             self._count(entry.get("kept")),
             self._source(when) if with_when and when is not None else None,
+            top if with_when and isinstance(top, Scalar) else None,
         )
 
     def _custom(self, name: Scalar, node: Node) -> CustomOp:

@@ -11,6 +11,7 @@ from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.proto import ProtoField, ProtoMessage, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, list_of, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.types import ANY, BOOL, FLOAT, INT, STRING, Type
 from caffeforge.generator.yaml_source import Scalar
 
 PYTHON_TYPES = {"float": "float", "double": "float", "bool": "bool", "string": "str", "bytes": "bytes"}
@@ -78,6 +79,20 @@ def python_type(field: ProtoField) -> str:
     if field.kind in ("message", "enum"):
         return class_name(field.type)
     return PYTHON_TYPES.get(field.kind, "int")
+
+
+def field_type(field: ProtoField, schema: ProtoSchema, depth: int = 3) -> Type:
+    """Return the type that expressions see in a field; messages are known to a depth of three."""
+    if field.kind == "enum":
+        one = Type("string", values=tuple(value for value, _ in schema.enums[field.type].values))
+    elif field.kind == "message":
+        inner = schema.messages[field.type].fields if depth else ()
+        one = Type("message", fields={f.name: field_type(f, schema, depth - 1) for f in inner})
+    else:
+        one = {"float": FLOAT, "double": FLOAT, "bool": BOOL, "string": STRING, "bytes": ANY}.get(
+            field.kind, INT
+        )
+    return Type("list", one) if field.label == "repeated" else one
 
 
 def default_code(field: ProtoField, schema: ProtoSchema) -> Code:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from caffeforge.generator import types
 from caffeforge.generator.compatibility import Touched
 from caffeforge.generator.expression import Printer, Scope
 from caffeforge.generator.mapping import LayerEntry
-from caffeforge.generator.message_classes import LayerType, class_name, layer_class
+from caffeforge.generator.message_classes import LayerType, class_name, field_type, layer_class
 from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import call, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
@@ -55,7 +57,8 @@ class ParameterPrinter:
     def _value(self, field: ProtoField, node: Node, scope: Scope) -> str:
         if field.label == "repeated" and not isinstance(node, Scalar):
             items = node.items if isinstance(node, YamlSequence) else (node,)
-            return tuple_of("", [self._element(field, item, scope) for item in items], 0, 16)
+            one = replace(field, label="optional")
+            return tuple_of("", [self._element(one, item, scope) for item in items], 0, 16)
         return self._element(field, node, scope)
 
     def _element(self, field: ProtoField, node: Node, scope: Scope) -> str:
@@ -67,7 +70,8 @@ class ParameterPrinter:
             return "None"
         if field.kind == "enum" and node.text.isidentifier() and node.text not in scope.names:
             return self._enum(field, node)
-        return self.printer.print(source_of(node), scope)
+        due = field_type(field, self.schema)
+        return self.printer.print(source_of(node), scope, types.optional(due))
 
     def _message(self, field: ProtoField, node: YamlMapping, scope: Scope) -> str:
         if field.kind != "message":

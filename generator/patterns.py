@@ -11,6 +11,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Any
 
+from caffeforge.generator import types
 from caffeforge.generator.expression import CONSTANTS, Name, Printer, Scope, Source
 from caffeforge.generator.hub_schema import HELD, HubOp, HubSchema
 from caffeforge.generator.mapping import PatternRule
@@ -19,6 +20,7 @@ from caffeforge.generator.python_text import Code, call, dict_of, doc, indented,
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_code import conditions, lets, refuse_unless
+from caffeforge.generator.types import ANY, OF_ATTRIBUTE, VALUE, VALUES, Type
 
 RESERVED = {"b", "hub", "lib"}
 
@@ -212,5 +214,16 @@ def _name(name: str, kind: str) -> Name:
     """Return what a name of Python type `kind` stands for."""
     python = python_name(name)
     presence = f"{python} is not None" if kind.endswith("| None") else ""
-    held = {"Value": "value", "Value | None": "value", "tuple[Value, ...]": "values"}.get(kind, "static")
-    return Name(python, held, presence)
+    return Name(python, presence, types.optional(of_kind(kind)) if presence else of_kind(kind))
+
+
+def of_kind(kind: str) -> Type:
+    """Return the type of what Python calls `kind`."""
+    plain = kind.removesuffix(" | None")
+    if plain == "Value":
+        return VALUE
+    return (
+        VALUES
+        if plain == "tuple[Value, ...]"
+        else next((t for k, t in OF_ATTRIBUTE.items() if HELD[k] == plain), ANY)
+    )

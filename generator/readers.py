@@ -11,19 +11,20 @@ from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.mapping import Alternative, ConstraintRule, Rule
-from caffeforge.generator.message_classes import LayerType, default_code, layer_class
+from caffeforge.generator.message_classes import LayerType, default_code, field_type, layer_class
 from caffeforge.generator.names import function_name, place
 from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, laid_out, literal
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_code import conditions, lets
+from caffeforge.generator.types import BOOL, STRING, VALUE, VALUES, Type
 
 BOUND = {
-    "bottom": Name("bottom", "value"),
-    "bottoms": Name("bottoms", "values"),
-    "blobs": Name("blobs", "values"),
-    "tops": Name("tops", "values"),
+    "bottom": Name("bottom", type=VALUE),
+    "bottoms": Name("bottoms", type=VALUES),
+    "blobs": Name("blobs", type=VALUES),
+    "tops": Name("tops", type=Type("list", STRING)),
 }
 RESERVED = {"r", "param", "hub", "lib", "layers", *BOUND}
 
@@ -129,10 +130,8 @@ class Readers:
     def _field_name(self, field: ProtoField) -> Name:
         python = python_name(field.name)
         presence = f"param.{python} != ()" if field.label == "repeated" else f"param.{python} is not None"
-        inner = None
-        if field.kind == "message":
-            inner = tuple(f.name for f in self.schema.messages[field.type].fields)
-        return Name(f"{python}_" if python in RESERVED else str(python), "static", presence, inner)
+        code = f"{python}_" if python in RESERVED else str(python)
+        return Name(code, presence, field_type(field, self.schema))
 
     def _read_field(self, field: ProtoField) -> str:
         python = python_name(field.name)
@@ -154,7 +153,7 @@ class Readers:
         local = lets(alternative.let, Scope(names), self.printer, taken)
         own: set[str] = set()
         scope = Scope(local.scope.names, own)
-        guard = "" if alternative.when is None else self.printer.print(alternative.when, scope)
+        guard = "" if alternative.when is None else self.printer.print(alternative.when, scope, BOOL)
         body = conditions(alternative.require, scope, self.printer)
         if alternative.rewrite is not None:
             rewriter = Rewriter(self.printer, self.hub.ops, "r", {}, tops=True)

@@ -10,11 +10,14 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from caffeforge.generator import types
 from caffeforge.generator.expression import Name, Printer, Scope, Source
 from caffeforge.generator.hub_schema import HubOp
 from caffeforge.generator.python_text import WIDTH, Code, call, indented, tuple_of
 from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.types import ANY, BOOL, VALUE
 
+OPERAND = types.optional(ANY)  # a tensor, weights or a number
 NESTED = 20  # columns that a nested call may stand to the right of where it is laid out
 
 
@@ -73,7 +76,7 @@ class Rewriter:
         if not names or not all(name.isidentifier() for name in names):
             self.printer.error("rewrite-form", source, target, f"{ast.unparse(target)} is no result")
             return "", scope
-        inner = scope.extended({name: Name(python_name(name), "value") for name in names})
+        inner = scope.extended({name: Name(python_name(name), type=VALUE) for name in names})
         locals_ = ", ".join(python_name(name) for name in names)
         if len(names) == 1:
             return f"{locals_} = {self._operand(value, scope, source)}", inner
@@ -97,6 +100,7 @@ class Rewriter:
     def _operand(self, node: ast.expr, scope: Scope, source: Source) -> str:
         if isinstance(node, ast.IfExp):
             parts = [self._operand(part, scope, source) for part in (node.body, node.orelse)]
+            self.printer.check(node.test, BOOL, scope, source)
             test = self.printer.expression(node.test, scope, source)
             one = f"{parts[0]} if {test} else {parts[1]}"
             if "\n" not in one and len(one) + NESTED <= WIDTH:
@@ -106,6 +110,8 @@ class Rewriter:
             return f"*{self._starred(node.value, scope, source)}"
         if self._is_op(node):
             return call(f"{self.builder}.value", self._application(node, scope, source), 0, margin=NESTED)
+        if not isinstance(node, ast.Constant):
+            self.printer.check(node, OPERAND, scope, source)
         return self.printer.expression(node, scope, source)
 
     def _starred(self, node: ast.expr, scope: Scope, source: Source) -> str:
@@ -147,6 +153,9 @@ class Rewriter:
                 )
                 continue
             given.add(attribute.name)
+            optional = attribute.default is None and not attribute.required
+            due = types.optional(attribute.type) if optional else attribute.type
+            self.printer.check(keyword.value, due, scope, source)
             fields.append(f"{attribute.python}={self.printer.expression(keyword.value, scope, source)}")
         for attribute in op.attributes:
             if attribute.required and attribute.name not in given:

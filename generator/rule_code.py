@@ -37,10 +37,11 @@ def lets(entries: Sequence[tuple[Scalar, Source]], scope: Scope, printer: Printe
             continue
         own = Scope(scope.names)
         code = printer.print(source, own)
+        kind = printer.infer(source, own)
         python = python_name(key.text)
         python = python_name(f"{python}_") if python in taken else python
         definitions.append((key.text, python, code, frozenset(own.used)))
-        scope = scope.extended({key.text: Name(python)})
+        scope = scope.extended({key.text: Name(python, type=kind)})
     return Lets(definitions, scope)
 
 

@@ -42,6 +42,7 @@ class Emit(Builder):
         self.backend = backend
         self.rule = rule
         self.layers: list[LayerCall] = []
+        self.last = LAST_TOP
 
     def layer(
         self,
@@ -70,14 +71,15 @@ class Emit(Builder):
         others = [Value(f"{name}/loose_{index}", "float32", ()) for index in range(loose)]
         results = [*others[:kept], *results, *others[kept:]]
         arrays = tuple(self._blob(blob) for blob in blobs if blob is not None)
-        given = tuple(self._last_top() if b is LAST_TOP else b for b in bottoms if b is not None)
+        given = tuple(self.last if b is LAST_TOP else b for b in bottoms if b is not None)
         for bottom in given:
             if bottom.data is not None:
                 raise Refused(f"{bottom.name} is a constant where {param.TYPE} takes a bottom", self.rule)
         self.layers.append(LayerCall(name, param, given, results, arrays, self.node, self.rule))
         if self.backend.constraints:
             self._constrain(self.layers[-1])
-        return result or Value(name, "float32", ())
+        self.last = result or Value(name, "float32", ())
+        return self.last
 
     def known(self, static: T | None) -> T:
         """Return a static input that the op needs; refused where it is computed when the model runs."""
@@ -102,11 +104,6 @@ class Emit(Builder):
             reader.function(read, call.param)
             for top, value in zip(call.tops, read.results(), strict=True):
                 top.dims = value.dims
-
-    def _last_top(self) -> Value:
-        """Return the top of the last layer that goes on."""
-        last = self.layers[-1]
-        return next(top for top in last.tops if "/loose_" not in top.name)
 
     def _blob(self, blob: Value | Array) -> Array:
         if isinstance(blob, Array):

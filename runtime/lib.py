@@ -11,9 +11,10 @@ from itertools import pairwise
 from itertools import product as _product
 from typing import Protocol, TypeVar
 
-from caffeforge.runtime.array import Array, Elementwise, Full
+from caffeforge.runtime.array import Array, Elementwise, Expanded, Full, Spread
 from caffeforge.runtime.array import reshape as _reshape
 from caffeforge.runtime.array import transpose as _transpose
+from caffeforge.runtime.emit import LAST_TOP
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.refusal import Refused
 
@@ -191,6 +192,73 @@ def covers(outer: Ints, inner: Ints) -> bool:
     return all(a >= b for a, b in zip(outer, inner, strict=True))
 
 
+def divides(divisors: Ints, sizes: Ints) -> bool:
+    """Tell whether each divisor divides its size."""
+    return all(size % divisor == 0 for divisor, size in zip(divisors, sizes, strict=True))
+
+
+def quotient(sizes: Ints, divisors: Ints) -> tuple[int, ...]:
+    """Return the sizes divided by the divisors, rounded down."""
+    return tuple(size // divisor for size, divisor in zip(sizes, divisors, strict=True))
+
+
+def normal_axes(axes: Ints | None, rank: int) -> tuple[int, ...]:
+    """Return axes counted from the front, rising; None means all."""
+    return tuple(range(rank)) if axes is None else tuple(sorted(axis_of(axis, rank) for axis in axes))
+
+
+def tiled_axis(repeats: Ints) -> int:
+    """Return the first axis that is repeated, 0 if there is none."""
+    return next((axis for axis, count in enumerate(repeats) if count != 1), 0)
+
+
+def span_of(shape: Ints, operand: Ints) -> tuple[int, int]:
+    """Return the axes of `shape`, from the first to behind the last, along which `operand` varies.
+
+    NumPy's broadcasting aligns the last axes. Refused if `operand` does not broadcast into `shape`.
+    """
+    aligned = _aligned(shape, operand)
+    varying = [axis for axis, size in enumerate(aligned) if size != 1]
+    return (varying[0], varying[-1] + 1) if varying else (0, 0)
+
+
+def run_axis(shape: Ints, operand: Ints) -> int:
+    """Return the axis of `shape` at which `operand`, a computed one, stands as a contiguous run, else -1.
+
+    The run begins at the batch, the first axis, if both have it: it may be 1 here and other later.
+    """
+    start, stop = _run(shape, operand)
+    return start if _aligned(shape, operand)[start:stop] == tuple(shape)[start:stop] else -1
+
+
+def run_shape(shape: Ints, operand: Ints) -> tuple[int, ...]:
+    """Return the shape that Reshape gives `operand` for `run_axis`: its run, with 0 for the batch."""
+    start, stop = _run(shape, operand)
+    sizes = tuple(shape)[start:stop]
+    return (0, *sizes[1:]) if sizes and start == 0 and len(operand) == len(shape) else sizes
+
+
+def without_gaps(shape: Ints, operand: Ints) -> tuple[int, ...]:
+    """Return the shape of `operand` with the ones within its run as large as in `shape`."""
+    start, stop = _run(shape, operand)
+    aligned = _aligned(shape, operand)
+    return (aligned[:start] + tuple(shape)[start:stop] + aligned[stop:])[len(shape) - len(operand) :]
+
+
+def _run(shape: Ints, operand: Ints) -> tuple[int, int]:
+    start, stop = span_of(shape, operand)
+    if len(operand) == len(shape) and operand and operand[0] == shape[0]:
+        return 0, max(stop, 1)
+    return start, stop
+
+
+def _aligned(shape: Ints, operand: Ints) -> tuple[int, ...]:
+    aligned = ones(len(shape) - len(operand)) + tuple(operand)
+    if len(operand) > len(shape) or any(a not in (1, b) for a, b in zip(aligned, shape, strict=True)):
+        raise Refused(f"{list(operand)} does not broadcast into {list(shape)}")
+    return aligned
+
+
 def broadcast_axis(shape: Ints, operand: Ints) -> int:
     """Return the axis of `shape` at which `operand`, without its outer ones, stands as a contiguous run.
 
@@ -266,6 +334,42 @@ def reshape(source: Const, shape: Ints) -> Array:
 def transpose(source: Const) -> Array:
     """Return a constant matrix transposed."""
     return _transpose(array(source), (1, 0))
+
+
+def expand(source: Const, shape: Ints, span: tuple[int, int]) -> Array:
+    """Return a constant repeated along the axes of `shape` in `span`, those along which it varies."""
+    start, stop = span
+    return Expanded(reshape(source, _aligned(shape, source.shape)[start:stop]), tuple(shape)[start:stop])
+
+
+def spread(source: Const, shape: Ints, steps: Ints) -> Array:
+    """Return a constant's elements among zeros, `steps` apart along the last axes from their beginning on."""
+    given = array(source)
+    every = ones(len(shape) - len(steps)) + tuple(steps)
+    return given if given.shape == tuple(shape) else Spread(given, shape, every)
+
+
+def negative(source: Const) -> Array:
+    """Return a constant with the other sign."""
+    return Elementwise(array(source), lambda slab: -slab)
+
+
+def inverse(source: Const) -> Array:
+    """Return 1 divided by a constant; Refused if it holds a zero."""
+    given = array(source)
+    if any((chunk == 0).any() for chunk in given.chunks()):
+        raise Refused("the divisor holds a zero")
+    return Elementwise(given, lambda slab: 1 / slab)
+
+
+def is_scalar(source: Const) -> bool:
+    """Tell whether this is a constant of one element."""
+    return is_constant(source) and product(source.shape) == 1
+
+
+def scalar(source: Const) -> float:
+    """Return the element of a constant that has one."""
+    return float(array(source).numpy().reshape(()))
 
 
 def array(source: Const) -> Array:

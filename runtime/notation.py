@@ -99,7 +99,8 @@ def parse(text: str, weights: Mapping[str, Array]) -> Graph:
         GraphError: with line and column of what is wrong.
     """
     try:
-        tree = ast.parse(text.strip() + "\n")
+        # The type of a scalar, float32[], is no Python: it is read as an empty tuple of dimensions.
+        tree = ast.parse(text.strip().replace("[]", "[()]") + "\n")
     except SyntaxError as error:
         raise GraphError(f"not a graph: {error.msg}", where=f"line {error.lineno}:{error.offset}") from None
     function = tree.body[0] if len(tree.body) == 1 else None

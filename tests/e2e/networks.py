@@ -38,15 +38,17 @@ class Network:
         return model
 
 
+RESNET18 = Network("resnet18")
+GOOGLENET = Network("googlenet", options={"init_weights": False})
 NETWORKS = (
     Network("alexnet", small=(224, 224)),  # its adaptive pooling divides only where it is the identity
     Network("vgg11_bn", small=(224, 224)),
-    Network("resnet18"),
+    RESNET18,
     Network("resnet50"),
     Network("resnext50_32x4d"),
     Network("squeezenet1_1"),
     Network("densenet121"),
-    Network("googlenet", options={"init_weights": False}),
+    GOOGLENET,
     Network("inception_v3", size=(299, 299), small=(171, 203), options={"init_weights": False}),
 )
 

@@ -1,0 +1,123 @@
+"""What a mapping says, as people read it: the types of a generated ``coverage.py``, and how it is found.
+
+Reports and the commands ``coverage`` and ``explain`` read it; nothing that converts a model does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, NamedTuple
+
+from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.errors import UsageError
+
+Kind = Literal["direct", "conditional", "lowered"]
+Lets = tuple[tuple[str, str], ...]  # (name, expression)
+
+
+class Condition(NamedTuple):
+    """An expression that must hold; `sentence` says what is wrong where it does not, empty for ``when:``."""
+
+    rule: str
+    expression: str
+    sentence: str = ""
+
+
+class Way(NamedTuple):
+    """One alternative of a rule: it yields layers, or other ops, or what a hook builds.
+
+    Attributes:
+        rule: where it stands, as ``bvlc/mapping.yaml:38``.
+        layers: types of the layers, in order.
+        rewrite: the text of a rewrite.
+        hook: name of the function in ``runtime/hooks``.
+        inputs: the shapes of a net's inputs, for a layer type that gives them.
+        let: names that only this alternative has.
+        conditions: those that the rule's other alternatives do not share.
+    """
+
+    rule: str
+    layers: tuple[str, ...] = ()
+    rewrite: str = ""
+    hook: str = ""
+    inputs: str = ""
+    let: Lets = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class Entry(NamedTuple):
+    """The rule of one op or layer type; `let` and `conditions` are those of all its alternatives."""
+
+    rule: str
+    ways: tuple[Way, ...]
+    otherwise: str = ""
+    let: Lets = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class PatternText(NamedTuple):
+    """Several nodes that are one op: what is looked for, and what takes its place."""
+
+    rule: str
+    match: str
+    rewrite: str
+    let: Lets = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class Dropped(NamedTuple):
+    """An inherited alternative that the schema cannot hold."""
+
+    subject: str
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """All of a backend.
+
+    Attributes:
+        ops: hub ops that a rule writes.
+        layers: layer types whose meaning a rule says.
+        constraints: by layer type, what the chip refuses.
+        patterns: those of this backend alone, by name.
+        unread: layer types of the schema without a rule.
+        dropped: what was inherited and does not fit.
+    """
+
+    ops: Mapping[str, Entry]
+    layers: Mapping[str, Entry]
+    constraints: Mapping[str, tuple[Condition, ...]]
+    patterns: Mapping[str, PatternText]
+    unread: tuple[str, ...]
+    dropped: tuple[Dropped, ...]
+
+
+def kind(entry: Entry) -> Kind:
+    """Return how an op is written: by a layer always, by layers under conditions, or by other ops only."""
+    direct = [way for way in entry.ways if way.layers or way.hook]
+    if not direct:
+        return "lowered"
+    always = not entry.conditions and any(not way.conditions for way in direct)
+    return "direct" if always else "conditional"
+
+
+def of(backend: Backend) -> Coverage:
+    """Return the coverage of a backend, which stands beside its other generated files.
+
+    Raises:
+        UsageError: there is none.
+    """
+    package = sys.modules[backend.descriptor.__module__].__package__
+    try:
+        module: Any = import_module(".coverage", package)
+    except ImportError:
+        hint = "generate it with gen-backend"
+        raise UsageError(f"the package of {backend.name} holds no coverage.py", hint=hint) from None
+    return Coverage(
+        module.OPS, module.LAYERS, module.CONSTRAINTS, module.PATTERNS, module.UNREAD, module.DROPPED
+    )
