@@ -17,8 +17,6 @@ from caffeforge.runtime.refusal import Refused
 
 T = TypeVar("T")
 
-LAST_TOP = Value("last top", "float32", ())  # as a bottom: the top of the layer before
-
 
 @dataclass
 class LayerCall:
@@ -42,7 +40,6 @@ class Emit(Builder):
         self.backend = backend
         self.rule = rule
         self.layers: list[LayerCall] = []
-        self.last = LAST_TOP
 
     def layer(
         self,
@@ -58,7 +55,7 @@ class Emit(Builder):
 
         Args:
             param: the layer's parameters.
-            bottoms: operands; an absent one is dropped, LAST_TOP is the top of the layer before.
+            bottoms: operands; an absent one is dropped.
             blobs: weights; an absent one is dropped, one that is no constant is refused.
             tops: the node's results, for its last layer; None for an inner result.
             loose: how many further tops it has, which nothing reads.
@@ -71,15 +68,14 @@ class Emit(Builder):
         others = [Value(f"{name}/loose_{index}", "float32", ()) for index in range(loose)]
         results = [*others[:kept], *results, *others[kept:]]
         arrays = tuple(self._blob(blob) for blob in blobs if blob is not None)
-        given = tuple(self.last if b is LAST_TOP else b for b in bottoms if b is not None)
+        given = tuple(b for b in bottoms if b is not None)
         for bottom in given:
             if bottom.data is not None:
                 raise Refused(f"{bottom.name} is a constant where {param.TYPE} takes a bottom", self.rule)
         self.layers.append(LayerCall(name, param, given, results, arrays, self.node, self.rule))
         if self.backend.constraints:
             self._constrain(self.layers[-1])
-        self.last = result or Value(name, "float32", ())
-        return self.last
+        return result or Value(name, "float32", ())
 
     def known(self, static: T | None) -> T:
         """Return a static input that the op needs; refused where it is computed when the model runs."""

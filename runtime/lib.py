@@ -14,7 +14,6 @@ from typing import Protocol, TypeVar
 from caffeforge.runtime.array import Array, Elementwise, Expanded, Full, Spread
 from caffeforge.runtime.array import reshape as _reshape
 from caffeforge.runtime.array import transpose as _transpose
-from caffeforge.runtime.emit import LAST_TOP
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.refusal import Refused
 
