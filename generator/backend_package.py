@@ -10,6 +10,7 @@ from caffeforge.generator import coverage, custom_ops, message_classes
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.emitters import Emitters
+from caffeforge.generator.examples import Examples, example_table
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.library import HOOKS, functions
@@ -58,6 +59,8 @@ def files(
     readers = Readers(schema, types, hub, printer, inheritance, hooks)
     read = readers.context(mapping.layers) | readers.constraints(mapping.constraints, mapping.layers)
     patterns = Patterns(hub, printer).context(mapping.patterns)
+    found = Examples(hub.ops, diagnostics)
+    examples = [*found.of_patterns(mapping.patterns), *found.of_ops(mapping.ops)]
     custom = custom_ops.context(mapping.custom, hub.ops, printer)
     net = _net(mapping, types, diagnostics)
     diagnostics.raise_if_any()
@@ -77,6 +80,7 @@ def files(
         "emit.py": render("emit.py.j2", base | emit),
         "patterns.py": render("fusions.py.j2", base | patterns),
         "ops.py": render("custom_ops.py.j2", base | custom),
+        "examples.py": render("examples.py.j2", base | {"examples": example_table(examples)}),
         "layers.py": render("layers.py.j2", base | layers),
         "py.typed": "",
         "read.py": render("read.py.j2", base | read),

@@ -6,6 +6,7 @@ from typing import Any
 
 from caffeforge.generator import coverage
 from caffeforge.generator.emitters import Emitters
+from caffeforge.generator.examples import Examples, example_table
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HELD, Attribute, Formal, HubOp, HubSchema
 from caffeforge.generator.mapping import NetRule, RewritesFile
@@ -25,9 +26,12 @@ def files(schema: HubSchema, rewrites: RewritesFile, printer: Printer, header: C
     nothing = ProtoSchema("", "", {}, {}, b"")
     lowerings = Emitters(nothing, {}, schema, printer, prefix="lower").context(rewrites.lowerings, NetRule())
     fusions = Patterns(schema, printer).context(rewrites.fusions)
+    found = Examples(schema.ops, printer.diagnostics)
+    examples = [*found.of_patterns(rewrites.fusions), *found.of_ops(rewrites.lowerings)]
     return {
         "__init__.py": render("hub_init.py.j2", context),
         "coverage.py": render("hub_coverage.py.j2", {"header": header} | coverage.hub_context(rewrites)),
+        "examples.py": render("examples.py.j2", {"header": header, "examples": example_table(examples)}),
         "fusions.py": render("fusions.py.j2", {"header": header} | fusions),
         "lowerings.py": render("hub_lowerings.py.j2", {"header": header} | lowerings),
         "ops.py": render("hub_ops.py.j2", context),

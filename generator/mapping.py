@@ -67,6 +67,7 @@ class Rule:
     alternatives: tuple[Alternative, ...]
     otherwise: str = ""
     ignore: tuple[Scalar, ...] = ()
+    example: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ class PatternRule:
     when: Source | None = None
     optional: frozenset[str] = frozenset()
     constant: frozenset[str] = frozenset()
+    example: Node | None = None
 
 
 @dataclass

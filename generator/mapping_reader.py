@@ -121,6 +121,7 @@ class _Reader(YamlReader):
             self._source(when) if when is not None else None,
             listed["optional"],
             listed["constant"],
+            entry.get("example"),
         )
 
     def _rule(self, name: Scalar, node: Node, keys: tuple[str, ...]) -> Rule:
@@ -158,6 +159,7 @@ class _Reader(YamlReader):
             tuple(alternatives),
             otherwise.text if isinstance(otherwise, Scalar) else "",
             self._words(ignore) if ignore is not None else (),
+            entry.get("example"),
         )
 
     def _require_body(self, alternative: Alternative) -> None:

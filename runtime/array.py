@@ -174,6 +174,50 @@ class Transposed(Array):
         return super().chunks() if self.perm[0] == 0 else _pieces(self.numpy())
 
 
+class Slab(Array):
+    """The rows of the source from `start` to before `stop`."""
+
+    __slots__ = ("source", "start")
+
+    def __init__(self, source: Array, start: int, stop: int) -> None:
+        if not source.shape or not 0 <= start <= stop <= source.shape[0]:
+            raise GraphError(f"an array of shape {list(source.shape)} has no rows {start} to {stop}")
+        super().__init__((stop - start, *source.shape[1:]), source.dtype)
+        self.source = source
+        self.start = start
+
+    def rows(self, start: int, stop: int) -> NDArray:
+        return self.source.rows(self.start + start, self.start + stop)
+
+
+class Joined(Array):
+    """Arrays one after the other along an axis, as ``numpy.concatenate``."""
+
+    __slots__ = ("axis", "sources")
+
+    def __init__(self, sources: Sequence[Array], axis: int = 0) -> None:
+        first = sources[0]
+        others = [(*s.shape[:axis], *s.shape[axis + 1 :]) for s in sources]
+        if axis >= len(first.shape) or any(s != others[0] for s in others):
+            listed = " and ".join(str(list(s.shape)) for s in sources)
+            raise GraphError(f"arrays of shapes {listed} cannot be joined along axis {axis}")
+        size = sum(source.shape[axis] for source in sources)
+        super().__init__((*first.shape[:axis], size, *first.shape[axis + 1 :]), first.dtype)
+        self.sources = tuple(sources)
+        self.axis = axis
+
+    def rows(self, start: int, stop: int) -> NDArray:
+        if self.axis:
+            return np.concatenate([source.rows(start, stop) for source in self.sources], self.axis)
+        parts, begin = [], 0
+        for source in self.sources:
+            first, last = max(start - begin, 0), min(stop - begin, source.shape[0])
+            if first < last:
+                parts.append(source.rows(first, last))
+            begin += source.shape[0]
+        return np.concatenate(parts) if parts else np.empty((0, *self.shape[1:]), _stored(self.dtype))
+
+
 class Elementwise(Array):
     """A NumPy function of one array, or of an array and a scalar, computed block by block.
 

@@ -30,7 +30,7 @@ def assemble(graph: Graph, calls: Sequence[LayerCall], backend: Backend) -> Net:
                 blobs=call.blobs,
                 rule=call.rule,
                 origin=call.node.origin,
-                op=call.node.op.op_type,
+                op=(call.root or call.node).op.op_type,
                 source=call.tops[0].name if call.tops and call.tops[0].name in names else "",
             )
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module, util
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -40,12 +42,12 @@ def find(backend: str | Path | Backend) -> Backend:
     if isinstance(backend, Path) or folder.is_dir():
         return _from_folder(folder)
     for point in entry_points(group=GROUP, name=backend):
-        return _checked(point.load(), backend)
+        return _checked(_imported(point.load, backend), backend)
     if backend not in names():
         near = difflib.get_close_matches(backend, names(), 1)
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names())}"
         raise UsageError(f"there is no backend {backend!r}", hint=hint)
-    return _checked(import_module(f"caffeforge.generated.{backend}"), backend)
+    return _checked(_imported(partial(import_module, f"caffeforge.generated.{backend}"), backend), backend)
 
 
 def _from_folder(folder: Path) -> Backend:
@@ -58,8 +60,16 @@ def _from_folder(folder: Path) -> Backend:
     assert spec is not None and spec.loader is not None
     module = util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
+    _imported(partial(spec.loader.exec_module, module), str(folder))
     return _checked(module, str(folder))
+
+
+def _imported(load: Callable[[], object], name: str) -> object:
+    """Import a package, which may be written for another release of the runtime."""
+    try:
+        return load()
+    except ImportError as error:
+        raise UsageError(f"backend {name} cannot be imported: {error}") from error
 
 
 def _checked(found: object, name: str) -> Backend:

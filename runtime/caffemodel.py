@@ -18,6 +18,9 @@ from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.wire import encode, encode_field, head, string, varint
 
 LARGEST: Final = 2**31 - 1  # bytes; protobuf, and so every Caffe, reads no more
+# Bytes a write. For larger ones the kernel takes its page cache in blocks of 2 MiB, and on virtual machines
+# that give free memory back, just these are gone: the first large file was then written at 0.5 GB/s, not 4.
+PIECE: Final = 1 << 20
 
 
 class _Blob(NamedTuple):
@@ -132,5 +135,5 @@ def _put_floats(file: RawIOBase, array: Array, layer: Layer) -> None:
 
 def _put(file: RawIOBase, data: bytearray | memoryview) -> None:
     rest = memoryview(data)
-    while rest:  # one write takes at most 2 GiB
-        rest = rest[file.write(rest) :]
+    while rest:
+        rest = rest[file.write(rest[:PIECE]) :]

@@ -20,7 +20,13 @@ T = TypeVar("T")
 
 @dataclass
 class LayerCall:
-    """A layer over values, before blobs have names."""
+    """A layer over values, before blobs have names.
+
+    Attributes:
+        node: what the rule wrote it for.
+        rule: where that rule stands, after those whose lowering led to it.
+        root: the node of the source's graph that it is part of.
+    """
 
     name: str
     param: LayerParam
@@ -29,6 +35,7 @@ class LayerCall:
     blobs: tuple[Array, ...]
     node: Node
     rule: str
+    root: Node | None = None
 
 
 class Emit(Builder):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class CaffeforgeError(Exception):
@@ -54,7 +55,17 @@ class FrontEndError(CaffeforgeError):
 
 
 class LegalizeError(CaffeforgeError):
-    """The target cannot express the graph; the text lists every node that it refuses."""
+    """The target cannot express the graph; the text lists every node that it refuses.
+
+    Attributes:
+        document: the same as JSON holds it.
+    """
+
+    def __init__(
+        self, what: str, *, where: str = "", hint: str = "", document: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.document = document or {}
 
 
 class VerificationError(CaffeforgeError):

@@ -1,45 +1,25 @@
 """Legalize: find, for every node, layers of the backend; report all nodes for which there are none.
 
-A node's alternatives are tried in order. One counts if its conditions hold and all that it yields is
-legal in turn (depth first; a lowering that leads back to itself is refused).
+A node's alternatives are tried in order: the backend's own rules, then the lowerings shared by all, then
+the reference of a custom op. One counts if its conditions hold and all that it yields is legal in turn
+(depth first; a lowering that leads back to itself is refused). Refusals are remembered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from caffeforge.generated.hub.lowerings import RULES as LOWERINGS
 from caffeforge.runtime.backend import Alternative, Backend
 from caffeforge.runtime.emit import Emit, LayerCall
-from caffeforge.runtime.errors import GraphError, LegalizeError
+from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.refusals import Refusal, refused
 
 FLOATS = ("float32", "float16", "bfloat16", "float64")
-
-
-@dataclass
-class Refusal:
-    """Why a node cannot be expressed: a sentence per alternative, with what its lowering met below it."""
-
-    node: Node
-    reasons: list[tuple[str, str]] = field(default_factory=list)  # (rule, sentence)
-    below: list[Refusal] = field(default_factory=list)
-    otherwise: str = ""
-
-    def text(self, indent: str = "") -> str:
-        """Return the refusal as indented lines."""
-        types = ", ".join(v.type_text() for v in self.node.inputs if v is not None)
-        lines = [f"{indent}{self.node.name}: {self.node.op!r} on {types}, from {self.node.origin}"]
-        lines += [
-            f"{indent}    {rule}: {sentence}" if rule else f"{indent}    {sentence}"
-            for rule, sentence in self.reasons
-        ]
-        lines += [refusal.text(indent + "    ") for refusal in self.below]
-        if self.otherwise:
-            lines.append(f"{indent}    can be expressed: {self.otherwise}")
-        return "\n".join(lines)
+Key = tuple[object, ...]
 
 
 def legalize(graph: Graph, backend: Backend) -> list[LayerCall]:
@@ -48,18 +28,19 @@ def legalize(graph: Graph, backend: Backend) -> list[LayerCall]:
     Raises:
         LegalizeError: with one paragraph for each node that the backend cannot express.
     """
+    legalizer = _Legalizer(backend)
     calls: list[LayerCall] = []
     refusals: list[Refusal] = []
     for node in graph.nodes:
-        found = _node(node, backend, ())
+        found = legalizer.node(node, ())
         if isinstance(found, Refusal):
             refusals.append(found)
-        else:
-            calls += found
+            continue
+        for call in found:
+            call.root = node
+        calls += found
     if refusals:
-        count = "1 operation" if len(refusals) == 1 else f"{len(refusals)} operations"
-        listed = "\n".join(refusal.text("  ") for refusal in refusals)
-        raise LegalizeError(f"{backend.name} cannot express {count} of {graph.name}:\n{listed}")
+        raise refused(backend.name, graph.name, refusals)
     return calls
 
 
@@ -71,33 +52,90 @@ def directly(node: Node, backend: Backend) -> bool:
     for alternative in rule.alternatives:
         emit = Emit(node, alternative.rule, backend)
         try:
-            alternative.function(emit, node.op, *_arguments(node))
+            alternative.function(emit, node.op, *arguments(node))
         except (Refused, GraphError):
             continue
         return not emit.nodes
     return False
 
 
-def _node(node: Node, backend: Backend, above: tuple[object, ...]) -> list[LayerCall] | Refusal:
-    rule, shared = backend.rules.get(type(node.op)), LOWERINGS.get(type(node.op))
-    alternatives = [a for r in (rule, shared) if r is not None for a in r.alternatives]
-    if node.op.custom is not None and node.op.custom.reference is not None:
-        alternatives.append(Alternative(node.op.custom.reference, f"the reference of {node.op.op_type}"))
-    refusal = Refusal(node, otherwise=rule.otherwise if rule else "")
-    obstacle = _obstacle(node)
-    key = (node.op, tuple((v.dtype, v.dims, v.data is None) for v in node.inputs if v is not None))
-    if not alternatives:
-        refusal.reasons.append(("", f"{backend.name} has no rule for {node.op.op_type}"))
-    elif obstacle:
-        refusal.reasons.append(("", obstacle))
-    elif key in above:
-        refusal.reasons.append(("", "the lowering leads back to itself"))
-    else:
-        for alternative in alternatives:
-            found = _alternative(node, alternative, backend, (*above, key), refusal)
-            if found is not None:
-                return found
-    return refusal
+class _Legalizer:
+    """Finds layers for one node at a time; remembers what was refused."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.refused: dict[Key, Refusal] = {}
+
+    def node(self, node: Node, above: tuple[Key, ...]) -> list[LayerCall] | Refusal:
+        """Return layers for `node`, below the nodes `above` whose lowering it is part of."""
+        key = _key(node)
+        if key in self.refused:
+            return replace(self.refused[key], node=node)
+        refusal = self._refusal(node)
+        obstacle = _obstacle(node)
+        if obstacle:
+            refusal.reasons.append(("", obstacle))
+        elif key in above:
+            refusal.reasons.append(("", "the lowering leads back to itself"))
+            refusal.cyclic = True
+        else:
+            for alternative in self._alternatives(node):
+                found = self._alternative(node, alternative, (*above, key), refusal)
+                if found is not None:
+                    return found
+        if not refusal.cyclic:
+            self.refused[key] = refusal
+        return refusal
+
+    def _alternatives(self, node: Node) -> list[Alternative]:
+        rules = (self.backend.rules.get(type(node.op)), LOWERINGS.get(type(node.op)))
+        found = [alternative for rule in rules if rule is not None for alternative in rule.alternatives]
+        if node.op.custom is not None and node.op.custom.reference is not None:
+            found.append(Alternative(node.op.custom.reference, f"the reference of {node.op.op_type}"))
+        return found
+
+    def _refusal(self, node: Node) -> Refusal:
+        rule = self.backend.rules.get(type(node.op))
+        refusal = Refusal(node, otherwise=rule.otherwise if rule else "")
+        if not self._alternatives(node):
+            refusal.reasons.append(("", f"{self.backend.name} has no rule for {node.op.op_type}"))
+            refusal.hint = (
+                f"say it by other ops, or add a rule for {node.op.op_type} under ops: of the mapping"
+            )
+        return refusal
+
+    def _alternative(
+        self, node: Node, alternative: Alternative, above: tuple[Key, ...], refusal: Refusal
+    ) -> list[LayerCall] | None:
+        """Return the layers of one alternative, or None with the reason added to `refusal`."""
+        emit = Emit(node, alternative.rule, self.backend)
+        try:
+            alternative.function(emit, node.op, *arguments(node))
+        except Refused as reason:
+            refusal.reasons.append((reason.rule or alternative.rule, reason.sentence))
+            return None
+        except GraphError as error:
+            refusal.reasons.append((alternative.rule, error.what))
+            return None
+        calls = list(emit.layers)
+        for inner in emit.nodes:
+            found = self.node(inner, above)
+            if isinstance(found, Refusal):
+                refusal.reasons.append((alternative.rule, f"its lowering needs {inner.op.op_type}"))
+                refusal.below.append(found)
+                refusal.cyclic |= found.cyclic
+                return None
+            for call in found:
+                call.rule = f"{alternative.rule} > {call.rule}"
+            calls += found
+        return calls
+
+
+def _key(node: Node) -> Key:
+    """Return what the rules can see of a node; a constant counts as itself, whatever its name."""
+    operands = tuple((v.dtype, v.dims, v.data) if v is not None else None for v in node.inputs)
+    results = tuple((v.dtype, v.dims) for v in node.outputs)
+    return (node.op, operands, results)
 
 
 def _obstacle(node: Node) -> str:
@@ -111,30 +149,7 @@ def _obstacle(node: Node) -> str:
     return ""
 
 
-def _alternative(
-    node: Node, alternative: Alternative, backend: Backend, above: tuple[object, ...], refusal: Refusal
-) -> list[LayerCall] | None:
-    emit = Emit(node, alternative.rule, backend)
-    try:
-        alternative.function(emit, node.op, *_arguments(node))
-    except Refused as refused:
-        refusal.reasons.append((refused.rule or alternative.rule, refused.sentence))
-        return None
-    except GraphError as error:
-        refusal.reasons.append((alternative.rule, error.what))
-        return None
-    calls = list(emit.layers)
-    for inner in emit.nodes:
-        found = _node(inner, backend, above)
-        if isinstance(found, Refusal):
-            refusal.reasons.append((alternative.rule, f"its lowering needs {inner.op.op_type}"))
-            refusal.below.append(found)
-            return None
-        calls += found
-    return calls
-
-
-def _arguments(node: Node) -> Sequence[object]:
+def arguments(node: Node) -> Sequence[object]:
     """Return inputs that are no fields of the op, then results, as an emitter takes them."""
     arguments: list[object] = []
     given: list[Value | None] = [*node.inputs]

@@ -308,7 +308,7 @@ def caffe_reshape(shape: Ints, dims: Ints, axis: int, num_axes: int) -> tuple[in
     stop = len(shape) if num_axes == -1 else start + num_axes
     if not 0 <= start <= stop <= len(shape):
         raise Refused(f"axes {start} to {stop} lie outside rank {len(shape)}")
-    if any(dim == 0 and start + index >= stop for index, dim in enumerate(dims)) or list(dims).count(-1) > 1:
+    if 0 in dims[len(shape) - start :] or list(dims).count(-1) > 1:
         raise Refused("a 0 keeps an axis of the bottom, and -1 stands once")
     middle = [shape[start + index] if dim == 0 else dim for index, dim in enumerate(dims)]
     known = product([dim for dim in middle if dim != -1])

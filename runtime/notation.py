@@ -98,6 +98,22 @@ def parse(text: str, weights: Mapping[str, Array]) -> Graph:
     Raises:
         GraphError: with line and column of what is wrong.
     """
+    return _Parser(weights).graph(_function(text))
+
+
+def constants_of(text: str) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the constants whose elements a text does not give, by name.
+
+    Raises:
+        GraphError: it is not a graph.
+    """
+    function = _function(text)
+    parser = _Parser({})
+    parameters = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    return {arg.arg: parser.declare(arg).shape[:] for arg, default in parameters if default is None}
+
+
+def _function(text: str) -> ast.FunctionDef:
     try:
         # The type of a scalar, float32[], is no Python: it is read as an empty tuple of dimensions.
         tree = ast.parse(text.strip().replace("[]", "[()]") + "\n")
@@ -106,7 +122,7 @@ def parse(text: str, weights: Mapping[str, Array]) -> Graph:
     function = tree.body[0] if len(tree.body) == 1 else None
     if not isinstance(function, ast.FunctionDef):
         raise GraphError("a graph is one 'def name(inputs, *, constants):'")
-    return _Parser(weights).graph(function)
+    return function
 
 
 class _Parser:
@@ -116,9 +132,9 @@ class _Parser:
         self.nodes: list[Node] = []
 
     def graph(self, function: ast.FunctionDef) -> Graph:
-        inputs = [self._declare(arg, None) for arg in function.args.args]
+        inputs = [self.declare(arg) for arg in function.args.args]
         for arg, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
-            value = self._declare(arg, None)
+            value = self.declare(arg)
             value.data = self._constant(arg, value, default)
         *body, last = function.body
         if not isinstance(last, ast.Return) or last.value is None:
@@ -130,7 +146,8 @@ class _Parser:
         graph.verify()
         return graph
 
-    def _declare(self, arg: ast.arg, data: Array | None) -> Value:
+    def declare(self, arg: ast.arg) -> Value:
+        """Define the value that a parameter with its type stands for."""
         kind = arg.annotation
         if not isinstance(kind, ast.Subscript) or not isinstance(kind.value, ast.Name):
             raise _error(arg, f"{arg.arg} needs a type such as float32[1, 3, 8, 8]")
@@ -143,7 +160,7 @@ class _Parser:
                 dims.append(item.value)
             else:
                 raise _error(item, "a dimension is a number or a name")
-        return self._define(arg, Value(arg.arg, kind.value.id, dims, data))
+        return self._define(arg, Value(arg.arg, kind.value.id, dims))
 
     def _define(self, at: ast.AST, value: Value) -> Value:
         if value.name in self.values:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch._ops import OpOverload
 from torch.fx import Node as FxNode
 
+from caffeforge.generated import hub
 from caffeforge.runtime.array import Full
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Dim, Node, Value, constant
@@ -16,13 +18,14 @@ from caffeforge.runtime.op import Op
 from caffeforge.runtime.torch_front.binding import bind
 from caffeforge.runtime.torch_front.provenance import origin
 from caffeforge.runtime.torch_front.registry import Result
-from caffeforge.runtime.torch_front.weights import dtype_name
+from caffeforge.runtime.torch_front.weights import TorchArray, converted, dtype_name
 
 
 class Call:
     """One call of an ATen overload.
 
     Attributes:
+        overload: the ATen operator.
         origin: the module and line that it comes from.
         nodes: the hub nodes built so far.
         dims: the shape of its result; of the first one, if there are several.
@@ -31,6 +34,7 @@ class Call:
 
     def __init__(self, node: FxNode, operands: Mapping[FxNode, Result]) -> None:
         assert isinstance(node.target, OpOverload)
+        self.overload = node.target
         self.origin = origin(node)
         self.nodes: list[Node] = []
         self._arguments = bind(node.target, node.args, node.kwargs)
@@ -50,6 +54,11 @@ class Call:
     def result_dims(self) -> list[tuple[int, ...]]:
         """The shape of each result, for operators that yield several."""
         return [tuple(result.shape) for result in self._results]
+
+    @property
+    def results(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Element type and shape of each result."""
+        return [(dtype_name(result.dtype), tuple(result.shape)) for result in self._results]
 
     # Arguments
 
@@ -73,29 +82,49 @@ class Call:
         """Return the values of an argument that is a list of tensors."""
         return [self._value(element) for element in self._arguments[name]]
 
+    def optional_values(self, name: str) -> list[Value | None]:
+        """Return the values of an argument that is a list of tensors, some of which may be left out."""
+        return [None if element is None else self._value(element) for element in self._arguments[name]]
+
+    def operand(self, name: str) -> Value:
+        """Return the value of a tensor or number in the result's element type, converted if need be."""
+        return self.cast(self.value(name), self.dtype)
+
+    def promoted(self, *names: str) -> list[Value]:
+        """Return two operands in the element type in which PyTorch compares or combines them."""
+        first, second = (self._typed_argument(name) for name in names)
+        dtype = dtype_name(torch.result_type(first, second))
+        return [self._number_or_cast(self._arguments[name], dtype) for name in names]
+
     def ints(self, name: str) -> tuple[int, ...]:
         """Return an argument that is an integer or a list of them."""
         given = self._arguments[name]
         return (given,) if isinstance(given, int) else tuple(given)
 
-    def pair(self, name: str) -> tuple[int, int]:
-        """Return an argument for height and width; one integer stands for both."""
+    def spread(self, name: str, count: int) -> tuple[int, ...]:
+        """Return an argument with one integer for each of `count` axes; a single one stands for all."""
         given = self.ints(name)
-        return given[0], given[-1]
+        return given * count if len(given) == 1 else given
 
     def axis(self, name: str, rank: int) -> int:
         """Return an argument that is an axis, counted from the front."""
         return normalized(self._arguments[name], rank)
 
-    def image(self, name: str) -> Value:
-        """Return the value of an argument that must be a batch of images, (N, C, H, W).
+    def axes(self, name: str, rank: int) -> tuple[int, ...]:
+        """Return an argument that is a list of axes, counted from the front and sorted; all if it is empty."""
+        given = self.ints(name) if self.has(name) else ()
+        return tuple(sorted(normalized(axis, rank) for axis in given)) or tuple(range(rank))
+
+    def batched(self, name: str, axes: int) -> Value:
+        """Return the value of an argument that must be a batch: (N, C) and `axes` axes more.
 
         Raises:
             FrontEndError: it has no batch axis; PyTorch allows that, ONNX and Caffe do not.
         """
         value = self.value(name)
-        if value.rank != 4:
-            raise self.error(f"takes a tensor of rank {value.rank}", hint="give it a batch: (N, C, H, W)")
+        if value.rank != axes + 2:
+            expected = "N, C, " + ", ".join("DHW"[3 - axes :])
+            raise self.error(f"takes a tensor of rank {value.rank}", hint=f"give it a batch: ({expected})")
         return value
 
     # What the call becomes
@@ -108,13 +137,38 @@ class Call:
         """Add the node that yields all results of a call that has several."""
         return self._add(op, inputs, [(dtype_name(r.dtype), tuple(r.shape)) for r in self._results])
 
-    def helper(self, op: Op, *inputs: Value | None, dims: Sequence[Dim]) -> Value:
-        """Add a node that computes something of shape `dims` on the way, in the result's type."""
-        return self._add(op, inputs, [(self.dtype, dims)])[0]
+    def helper(self, op: Op, *inputs: Value | None, dims: Sequence[Dim], dtype: str = "") -> Value:
+        """Add a node that computes something of shape `dims` on the way, in the result's type if none is given."""
+        return self._add(op, inputs, [(dtype or self.dtype, dims)])[0]
+
+    def helper_of_many(
+        self, op: Op, *inputs: Value | None, results: Sequence[tuple[str, Sequence[Dim]]]
+    ) -> list[Value]:
+        """Add a node that yields several values, of the given element types and shapes."""
+        return self._add(op, inputs, results)
+
+    def pointwise(self, op: Op, *inputs: Value, dtype: str = "") -> Value:
+        """Add a node that computes element by element, in the first operand's type if none is given."""
+        dims = np.broadcast_shapes(*(value.shape[:] for value in inputs))
+        return self._add(op, inputs, [(dtype or inputs[0].dtype, dims)])[0]
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """Return `value` in another element type; a constant is converted now, any other by a Cast."""
+        if value.dtype == dtype:
+            return value
+        if value.data is not None:
+            return constant("", converted(value.data, dtype))
+        from caffeforge.runtime.onnx_node import element_type  # loads onnx
+
+        return self.helper(hub.Cast(to=element_type(dtype)), value, dims=value.dims, dtype=dtype)
 
     def full(self, dims: Sequence[int], number: float, dtype: str = "") -> Value:
         """Return a constant with `number` everywhere, in the result's type unless one is given."""
         return constant("", Full(dims, number, dtype or self.dtype))
+
+    def tensor(self, tensor: torch.Tensor) -> Value:
+        """Return a constant that holds `tensor`."""
+        return constant("", TorchArray(tensor))
 
     def error(self, sentence: str, hint: str = "") -> FrontEndError:
         """Return the error that this call cannot be expressed; `sentence` continues the operator's name."""
@@ -127,6 +181,15 @@ class Call:
         if not isinstance(result, Value):
             raise self.error(f"reads {argument}, which has no place in the hub")
         return result
+
+    def _typed_argument(self, name: str) -> Any:
+        argument = self._arguments[name]
+        return argument.meta["val"] if isinstance(argument, FxNode) else argument
+
+    def _number_or_cast(self, argument: Any, dtype: str) -> Value:
+        if isinstance(argument, FxNode):
+            return self.cast(self._value(argument), dtype)
+        return self.full((), argument, dtype)
 
     def _add(
         self, op: Op, inputs: Sequence[Value | None], results: Sequence[tuple[str, Sequence[Dim]]]

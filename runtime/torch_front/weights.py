@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Final
 
+import numpy as np
 import torch
 
-from caffeforge.runtime.array import Array, NDArray
+from caffeforge.runtime.array import Array, Full, NDArray
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Value, constant
 
@@ -23,6 +24,8 @@ _DTYPES: Final = {
     torch.uint8: "uint8",
     torch.bool: "bool",
 }
+
+_TORCH_DTYPES: Final = {name: dtype for dtype, name in _DTYPES.items()}
 
 
 def dtype_name(dtype: torch.dtype) -> str:
@@ -55,6 +58,21 @@ class TorchArray(Array):
     def _in_place(self, dtype: str) -> NDArray | None:
         same = dtype == self.dtype and self.dtype != "bfloat16"
         return self.tensor.numpy() if same and self.tensor.is_cpu and self.tensor.is_contiguous() else None
+
+
+def converted(array: Array, dtype: str) -> Array:
+    """Return the elements of `array` in another element type, as PyTorch converts them."""
+    if isinstance(array, Full) and dtype != "bfloat16":
+        kind = {"b": bool, "i": int, "u": int, "f": float}[np.dtype(dtype).kind]
+        return Full(array.shape, kind(array.value), dtype)
+    return TorchArray(tensor_of(array).to(_TORCH_DTYPES[dtype]))
+
+
+def tensor_of(array: Array) -> torch.Tensor:
+    """Return the elements of `array` as a tensor; where they are PyTorch's own memory, that memory."""
+    if isinstance(array, TorchArray):
+        return array.tensor
+    return torch.from_numpy(np.array(array.numpy(), order="C")).to(_TORCH_DTYPES[array.dtype])
 
 
 class Weights:

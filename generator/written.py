@@ -1,0 +1,69 @@
+"""How a YAML scalar is written in its file, so that each character of its value has a line and a column.
+
+Quotes, escapes, folded lines and the indentation of blocks stand between a scalar's value and the file; an
+error inside an expression is shown where a reader finds it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from caffeforge.generator.diagnostics import Position
+
+BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+ESCAPE = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A scalar from its first mark to its end: ``raw`` with quotes and indentation, and YAML's `style` of it.
+
+    `style` is ``'``, ``"``, ``|``, ``>`` or empty for a plain one.
+    """
+
+    raw: str = ""
+    style: str = ""
+
+    def place(self, value: str, index: int, start: Position) -> Position:
+        """Return the place of ``value[index]``; `start` is the scalar's own. One past the end is allowed."""
+        at = self._raw_index(value, index)
+        breaks = list(BREAK.finditer(self.raw, 0, at))
+        if not breaks:
+            return Position(start.file, start.line, start.column + at)
+        return Position(start.file, start.line + len(breaks), at - breaks[-1].end() + 1)
+
+    def _raw_index(self, value: str, index: int) -> int:
+        """Return the index in `raw`: what is no blank stands in both, in the same order."""
+        at = self._first()
+        for character in value[:index]:
+            at = self._after(at, character)
+        return self._skipped(at) if index < len(value) and not value[index].isspace() else at
+
+    def _first(self) -> int:
+        """Return where the value begins: after the quote, or on the line after a block's mark."""
+        if self.style in ("|", ">"):
+            header = BREAK.search(self.raw)
+            return header.end() if header else len(self.raw)
+        return 1 if self.style else 0
+
+    def _after(self, at: int, character: str) -> int:
+        """Return the index after the `character` of the value that stands at `at`, or after blanks there."""
+        if character.isspace():
+            return at + 1 if self.raw[at : at + 1] == character else at
+        at = self._skipped(at)
+        if self.style == '"' and self.raw[at : at + 1] == "\\":
+            escape = ESCAPE.match(self.raw, at)
+            return escape.end() if escape else at + 1
+        return at + (2 if self.style == "'" and character == "'" else 1)
+
+    def _skipped(self, at: int) -> int:
+        """Return the index of the next character that is no blank, nor a line's escaped end."""
+        while at < len(self.raw):
+            if self.raw[at].isspace():
+                at += 1
+            elif self.style == '"' and self.raw[at] == "\\" and self.raw[at + 1 : at + 2] in ("\n", "\r"):
+                at += 2
+            else:
+                break
+        return at

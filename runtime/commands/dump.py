@@ -1,0 +1,31 @@
+"""``caffeforge dump``: what a net computes, in the notation in which rewrites are written."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from caffeforge.runtime.commands import add_net, describe
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.commands import Commands
+
+
+def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Declare the command."""
+    parser = describe(commands, shared, "dump", "print a net as the graph of hub ops that it computes")
+    add_net(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the graph."""
+    from caffeforge.runtime.backends import find
+    from caffeforge.runtime.caffe_files import read_files
+    from caffeforge.runtime.hub_from_net import hub_from_net
+
+    backend = find(options.backend)
+    weights = Path(options.caffemodel) if options.caffemodel else None
+    net = read_files(Path(options.prototxt), weights, backend)
+    print(hub_from_net(net, backend).graph.dump(), end="")

@@ -1,0 +1,100 @@
+"""``caffeforge export``: a PyTorch model, named as ``package.module:function``, into a backend's files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from caffeforge.runtime.commands import add_backend, describe
+from caffeforge.runtime.errors import FrontEndError, UsageError
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.commands import Commands
+
+FORM = "package.module:name"
+
+
+def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Declare the command."""
+    parser = describe(commands, shared, "export", "convert a PyTorch model and compare the files with it")
+    source = f"{FORM}, a module or what makes one; the current folder can be imported from"
+    parser.add_argument("source", metavar="SOURCE", help=source)
+    add_backend(parser)
+    shape = "the shape of an input, as 1x3x224x224; once for each input"
+    parser.add_argument("--shape", required=True, action="append", type=_shape, metavar="AxBxC", help=shape)
+    out = "path of the files without a suffix; default: the name in SOURCE"
+    parser.add_argument("--out", metavar="STEM", help=out)
+    for side in ("input", "output"):
+        what = f"names of the {side} blobs, as a,b"
+        parser.add_argument(f"--{side}-names", type=_names, metavar="NAMES", help=what)
+    parser.add_argument("--no-verify", action="store_true", help="do not compare the files with the model")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Export with random inputs and print the report."""
+    from caffeforge.runtime.backends import find
+    from caffeforge.runtime.export import export
+
+    backend = find(options.backend)
+    model = _model(options.source)
+    result = export(
+        backend,
+        model,
+        _inputs(options.shape),
+        options.out or options.source.rpartition(":")[2].replace(".", "_"),
+        input_names=options.input_names,
+        output_names=options.output_names,
+        verify=not options.no_verify,
+    )
+    print(result.report())
+
+
+def _model(source: str) -> Any:
+    """Import SOURCE and return the module that it is or makes.
+
+    Raises:
+        UsageError: it has another form.
+        FrontEndError: the user's code fails, or gives no module.
+    """
+    module, _, name = source.partition(":")
+    if not module or not name:
+        raise UsageError(f"{source!r} names no model", hint=f"write {FORM}, as torchvision.models:resnet18")
+    from importlib import import_module
+
+    import torch
+
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        model = found if isinstance(found, torch.nn.Module) else found()
+    except Exception as error:  # whatever the user's code does
+        raise FrontEndError(f"{type(error).__name__}: {error}", where=source) from error
+    finally:
+        sys.path.remove(str(Path.cwd()))
+    if not isinstance(model, torch.nn.Module):
+        raise FrontEndError(f"gives {type(model).__name__}, a torch.nn.Module is due", where=source)
+    return model
+
+
+def _inputs(shapes: list[tuple[int, ...]]) -> tuple[Any, ...]:
+    """Return normally distributed tensors, the same in every run."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    return tuple(torch.randn(shape, generator=generator) for shape in shapes)
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    sizes = text.lower().split("x")
+    if not all(size.isdecimal() and int(size) > 0 for size in sizes):
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape, write 1x3x224x224")
+    return tuple(map(int, sizes))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]

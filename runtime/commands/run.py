@@ -1,0 +1,100 @@
+"""``caffeforge run``: compute blobs of a net from its files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from caffeforge.runtime.commands import add_net, describe
+from caffeforge.runtime.errors import FileError, UsageError
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.commands import Commands
+    from caffeforge.runtime.loaded import LoadedNet
+
+
+def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Declare the command."""
+    parser = describe(commands, shared, "run", "compute blobs of a net on the CPU")
+    add_net(parser)
+    given = parser.add_mutually_exclusive_group(required=True)
+    array = "the array of an input; once for each input"
+    given.add_argument("--input", action="append", type=_input, metavar="NAME=FILE.npy", help=array)
+    given.add_argument("--random", action="store_true", help="feed normally distributed numbers")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="for --random; default: 0")
+    parser.add_argument("--blobs", metavar="NAMES", help="which blobs, as a,b; default: the net's outputs")
+    parser.add_argument("--out", type=Path, metavar="FILE.npz", help="where to save them")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print shape and range of each blob; save the blobs if asked to."""
+    from caffeforge.runtime.loaded import load
+
+    net = load(options.prototxt, options.caffemodel, options.backend)
+    inputs = _random(net, options.seed) if options.random else _arrays(options.input)
+    blobs = options.blobs.split(",") if options.blobs else None
+    found = net.run(inputs, blobs)
+    for note in net.net.notes:
+        print(f"note: {note}")
+    for name, array in found.items():
+        shape = "x".join(map(str, array.shape)) or "scalar"
+        print(f"{name}: {shape}, {array.min():.6g} to {array.max():.6g}, mean {array.mean():.6g}")
+    if options.out is not None:
+        _save(options.out, found)
+
+
+def _input(text: str) -> tuple[str, str]:
+    name, mark, file = text.partition("=")
+    if not (name and mark and file):
+        raise argparse.ArgumentTypeError(f"{text!r} is no input, write name=file.npy")
+    return name, file
+
+
+def _random(net: LoadedNet, seed: int) -> dict[str, Any]:
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    return {name: generator.standard_normal(shape, np.float32) for name, shape in net.inputs.items()}
+
+
+def _arrays(given: list[tuple[str, str]]) -> dict[str, Any]:
+    """Return the arrays in the files, as float32.
+
+    Raises:
+        UsageError: a name is given twice.
+        FileError: a file cannot be read, or holds no numbers.
+    """
+    import numpy as np
+
+    arrays: dict[str, Any] = {}
+    for name, file in given:
+        if name in arrays:
+            raise UsageError(f"input {name} is given twice")
+        try:
+            array = np.load(file, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            reason = getattr(error, "strerror", None) or "it is no array saved by numpy.save"
+            raise FileError(f"the input cannot be read: {reason}", where=file) from None
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+            raise FileError("the input is no array of numbers", where=file, hint="save it by numpy.save")
+        arrays[name] = array.astype(np.float32)
+    return arrays
+
+
+def _save(path: Path, blobs: Mapping[str, Any]) -> None:
+    """Write an .npz; an old file stays as it was if that fails."""
+    import numpy as np
+
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            np.savez(file, **blobs)
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise FileError(f"the blobs cannot be written: {error.strerror}", where=str(path)) from None
+    print(f"wrote {path}")

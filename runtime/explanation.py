@@ -1,0 +1,169 @@
+"""The rules of one op or layer type in words: where each stands, when it holds, what it yields."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from caffeforge.generated import hub
+from caffeforge.generated.hub.coverage import FUSIONS, LOWERINGS
+from caffeforge.runtime import coverage
+from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.coverage import Condition, Coverage, Entry, Lets, PatternText, Way
+from caffeforge.runtime.errors import UsageError
+
+NAMES = 6  # so many similar names are listed
+
+
+def explain(backend: Backend, name: str) -> str:
+    """Return all that is known of `name`, as an op and as a layer type.
+
+    Raises:
+        UsageError: the hub has no such op, nor the backend such a layer type.
+    """
+    covered = coverage.of(backend)
+    parts = []
+    if name in hub.OPS or name in covered.ops or name in backend.custom:
+        parts.append("\n".join(_op(backend, covered, name)))
+    if name in backend.layer_types:
+        parts.append("\n".join(_layer(backend, covered, name)))
+    if not parts:
+        known = [*hub.OPS, *backend.custom, *backend.layer_types]
+        near = _near(name, known)
+        hint = f"did you mean {', '.join(near)}?" if near else f"see caffeforge coverage {backend.name}"
+        raise UsageError(f"{name} is neither an op nor a layer type of {backend.name}", hint=hint)
+    return "\n\n".join(parts)
+
+
+def _op(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
+    entry = covered.ops.get(name)
+    if entry is not None:
+        yield f"op {name}: {backend.name} writes it by the rule at {entry.rule}"
+        yield from _entry(entry)
+    else:
+        yield f"op {name}: {backend.name} has no rule for it"
+        near = [other for other in _near(name, covered.ops) if other != name]
+        if near:
+            yield f"  similar names with a rule: {', '.join(near)}"
+    if name in LOWERINGS:
+        yield f"  lowering that all backends share, at {LOWERINGS[name].rule}"
+        yield from _indented(_entry(LOWERINGS[name]))
+    custom = backend.custom.get(name)
+    if custom is not None and custom.torch:
+        yield f"  stands for torch.ops.{custom.torch.replace('::', '.')}"
+    if custom is not None and custom.reference is not None:
+        yield "  can also be written by what its reference says"
+    for title, patterns in (("shared by all", FUSIONS), (f"of {backend.name}", covered.patterns)):
+        for pattern, text in patterns.items():
+            if re.search(rf"(?<![\w.]){re.escape(name)}\(", text.rewrite):
+                yield f"  pattern {pattern} ({title}) at {text.rule} makes it of"
+                yield from _pattern(text)
+    yield from _dropped(covered, name)
+    yield from _constrained(covered, entry)
+
+
+def _layer(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
+    entry = covered.layers.get(name)
+    if entry is None:
+        yield f"layer {name}: {backend.name} has no rule that says what it computes"
+    else:
+        yield f"layer {name}: what it computes stands at {entry.rule}"
+        yield from _entry(entry)
+        reader = backend.readers[name]
+        if reader.reads:
+            yield f"  reads {', '.join(reader.reads)}"
+        if reader.ignores:
+            yield f"  ignores {', '.join(reader.ignores)}"
+    writers = [op for op, rule in covered.ops.items() if any(name in way.layers for way in rule.ways)]
+    if writers:
+        yield f"  written for {', '.join(writers)}"
+    yield from _dropped(covered, name)
+    yield from _constraints(name, covered.constraints.get(name, ()))
+
+
+def _entry(entry: Entry) -> Iterator[str]:
+    """Yield the conditions that all ways share, then each way, then the named values they speak of."""
+    yield from _conditions(entry.conditions, "  ")
+    for number, way in enumerate(entry.ways, 1):
+        head = f"  {number}. " if len(entry.ways) > 1 else "  "
+        indent = " " * len(head)
+        yield f"{head}{_yields(way)}  [{way.rule}]"
+        yield from _conditions(way.conditions, indent)
+        yield from (f"{indent}  {line}" for line in way.rewrite.splitlines())
+        yield from _lets(way.let, list(_texts(way)), indent)
+    shown = [text for way in entry.ways for text in (*_texts(way), *dict(way.let).values())]
+    shown += [condition.expression for condition in entry.conditions]
+    yield from _lets(entry.let, shown, "  ")
+    if entry.otherwise:
+        yield f"  in short: {entry.otherwise}"
+
+
+def _texts(way: Way) -> Iterator[str]:
+    yield way.rewrite
+    yield way.inputs
+    yield from (condition.expression for condition in way.conditions)
+
+
+def _yields(way: Way) -> str:
+    if way.layers:
+        return f"layer {way.layers[0]}" if len(way.layers) == 1 else f"layers {' + '.join(way.layers)}"
+    if way.hook:
+        return f"what the hook {way.hook} builds"
+    if way.inputs:
+        return f"an input of the net for each of {way.inputs}"
+    return "ops" if way.rewrite else "nothing"
+
+
+def _conditions(conditions: Sequence[Condition], indent: str) -> Iterator[str]:
+    for condition in conditions:
+        if condition.sentence:
+            yield f"{indent}needs {condition.expression}  [{condition.rule}]"
+            yield f"{indent}  else: {condition.sentence}"
+        else:
+            yield f"{indent}when {condition.expression}"
+
+
+def _lets(let: Lets, shown: list[str], indent: str) -> Iterator[str]:
+    """Yield the named values that `shown` speaks of, and those which they speak of."""
+    used: list[str] = []
+    for name, expression in reversed(let):
+        if any(re.search(rf"(?<![\w.]){re.escape(name)}\b", text) for text in shown):
+            used.append(f"{indent}where {name} = {expression}")
+            shown = [*shown, expression]
+    yield from reversed(used)
+
+
+def _pattern(text: PatternText) -> Iterator[str]:
+    yield from (f"      {line}" for line in text.match.splitlines())
+    yield from _conditions(text.conditions, "      ")
+
+
+def _constrained(covered: Coverage, entry: Entry | None) -> Iterator[str]:
+    """Yield the constraints on the layers that an op becomes."""
+    layers = dict.fromkeys(layer for way in (entry.ways if entry else ()) for layer in way.layers)
+    for layer in layers:
+        yield from _constraints(layer, covered.constraints.get(layer, ()))
+
+
+def _constraints(layer: str, conditions: Sequence[Condition]) -> Iterator[str]:
+    if conditions:
+        yield f"  constraints on layer {layer}"
+        yield from _conditions(conditions, "    ")
+
+
+def _dropped(covered: Coverage, name: str) -> Iterator[str]:
+    for dropped in covered.dropped:
+        if dropped.subject == name:
+            yield f"  not inherited: the rule at {dropped.rule}: {dropped.reason}"
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"  {line}" for line in lines)
+
+
+def _near(name: str, known: Iterable[str]) -> list[str]:
+    """Return similar names, best first; case does not count."""
+    lower = {other.lower(): other for other in known}
+    found = difflib.get_close_matches(name.lower(), lower, NAMES, 0.6)
+    return [lower[other] for other in found]
