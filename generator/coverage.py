@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from caffeforge.generator.compatibility import Dropped
-from caffeforge.generator.expression import Source
 from caffeforge.generator.mapping import (
     Alternative,
     Condition,
@@ -19,6 +18,7 @@ from caffeforge.generator.mapping import (
 )
 from caffeforge.generator.names import place
 from caffeforge.generator.python_text import Code, call, dict_of, literal, tuple_of
+from caffeforge.generator.source import Source
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ def backend_context(mapping: MappingFile, types: Iterable[str], dropped: Sequenc
     """Return what the template prints for a backend; inherited rules that do not fit are left out."""
     known = list(types)
     gone = {(d.subject, d.rule) for d in dropped}
-    read = {rule.name.text for rule in mapping.layers}
+    read = {r.name.text for r in mapping.layers if (r.name.text, place(r.name.position)) not in gone}
     unread = [str(literal(name)) for name in known if name not in read]
     lost = [call("Dropped", [literal(d.subject), literal(d.rule), literal(d.reason)], 0) for d in dropped]
     return {

@@ -9,7 +9,7 @@ from typing import Any
 from caffeforge.generator import types
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics
-from caffeforge.generator.expression import Name, Printer, Scope, Source, names_in
+from caffeforge.generator.expression import Name, Printer, Scope, names_in
 from caffeforge.generator.hub_schema import HubOp, HubSchema
 from caffeforge.generator.mapping import Alternative, LayerEntry, NetRule, Rule
 from caffeforge.generator.message_classes import LayerType
@@ -20,6 +20,7 @@ from caffeforge.generator.python_text import Code, call, dict_of, doc, indented,
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_code import conditions, lets, refuse_unless
+from caffeforge.generator.source import Source
 from caffeforge.generator.types import ARRAY, BOOL, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
 

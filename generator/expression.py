@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.library import BUILTINS, Function
 from caffeforge.generator.python_text import literal
+from caffeforge.generator.source import Source, SourceError, shortened
 from caffeforge.generator.type_check import TypeChecker
 from caffeforge.generator.types import ANY, ANY_OR_NONE, Type
 
@@ -92,15 +93,6 @@ class Scope:
         return self.extended({name: Name(name, type=kind) for name, kind in more.items()})
 
 
-@dataclass(frozen=True)
-class Source:
-    """An expression's text and where it stands."""
-
-    text: str
-    position: Position
-    offset: int = 0  # columns between the position and the text's first character
-
-
 class Printer:
     """Prints checked expressions of one file as Python."""
 
@@ -111,10 +103,10 @@ class Printer:
     def parse(self, source: Source) -> ast.expr | None:
         """Parse one expression; errors go to the diagnostics and give None."""
         try:
-            return ast.parse(source.text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            column = getattr(error, "offset", None) or 1
-            self.error("expression-syntax", source, None, f"not an expression: {source.text!r}", column)
+            return source.expression()
+        except SourceError as error:
+            sentence = f"not an expression: {shortened(source.text)!r}"
+            self.diagnostics.error("expression-syntax", error.position, sentence, error.hint)
             return None
 
     def print(self, source: Source, scope: Scope, expected: Type = ANY_OR_NONE) -> str:
@@ -166,19 +158,13 @@ class Printer:
         """Return one parsed expression as Python."""
         return self._node(node, scope, source)[0]
 
-    def error(
-        self, id: str, source: Source, node: ast.AST | None, sentence: str, column: int = 0, hint: str = ""
-    ) -> None:
+    def error(self, id: str, source: Source, node: ast.AST, sentence: str, hint: str = "") -> None:
         """Report an error at a node of the source."""
-        self.diagnostics.error(id, self.at(source, node, column), sentence, hint)
+        self.diagnostics.error(id, self.at(source, node), sentence, hint)
 
-    def at(self, source: Source, node: ast.AST | None, column: int = 0) -> Position:
+    def at(self, source: Source, node: ast.AST) -> Position:
         """Return the position of `node` in the file."""
-        line, start = getattr(node, "lineno", 1), getattr(node, "col_offset", column - 1 if column else 0)
-        base = source.position
-        if line > 1 or source.offset < 0:
-            return Position(base.file, base.line + line - (1 if source.offset >= 0 else 0), start + 1)
-        return Position(base.file, base.line, base.column + source.offset + start)
+        return source.at(getattr(node, "lineno", 1), getattr(node, "col_offset", 0))
 
     def _node(self, node: ast.expr, scope: Scope, source: Source) -> tuple[str, int]:
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
@@ -345,6 +331,6 @@ def names_in(texts: Iterable[str]) -> set[str]:
     for text in texts:
         try:
             found.update(n.id for n in ast.walk(ast.parse(text.strip())) if isinstance(n, ast.Name))
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
     return found

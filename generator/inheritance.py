@@ -114,4 +114,4 @@ def _items(node: Node | None, diagnostics: Diagnostics) -> Iterable[Node]:
 
 
 def _is_null(node: Node) -> bool:
-    return isinstance(node, Scalar) and not node.quoted and not node.block and node.text in ("null", "~", "")
+    return isinstance(node, Scalar) and node.is_null

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from caffeforge.generator.diagnostics import Position
-from caffeforge.generator.expression import Source
+from caffeforge.generator.source import Source
 from caffeforge.generator.yaml_source import Node, Scalar
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from caffeforge.generator.diagnostics import Diagnostics
-from caffeforge.generator.expression import Source
 from caffeforge.generator.mapping import (
     Alternative,
     ConstraintRule,
@@ -15,6 +14,7 @@ from caffeforge.generator.mapping import (
     RewritesFile,
     Rule,
 )
+from caffeforge.generator.source import Source
 from caffeforge.generator.yaml_reader import YamlReader
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from caffeforge.generator import types
-from caffeforge.generator.expression import CONSTANTS, Name, Printer, Scope, Source
+from caffeforge.generator.expression import CONSTANTS, Name, Printer, Scope
 from caffeforge.generator.hub_schema import HELD, HubOp, HubSchema
 from caffeforge.generator.mapping import PatternRule
 from caffeforge.generator.names import place
@@ -20,6 +20,7 @@ from caffeforge.generator.python_text import Code, call, dict_of, doc, indented,
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_code import conditions, lets, refuse_unless
+from caffeforge.generator.source import Source, SourceError, shortened
 from caffeforge.generator.types import ANY, OF_ATTRIBUTE, VALUE, VALUES, Type
 
 RESERVED = {"b", "hub", "lib"}
@@ -72,12 +73,10 @@ class Patterns:
 
     def _statements(self, source: Source) -> list[ast.stmt]:
         try:
-            return ast.parse(source.text).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            column = getattr(error, "offset", None) or 1
-            self.printer.error(
-                "pattern-syntax", source, None, f"not a pattern: {source.text.strip()!r}", column
-            )
+            return source.statements()
+        except SourceError as error:
+            sentence = f"not a pattern: {shortened(source.text)!r}"
+            self.printer.diagnostics.error("pattern-syntax", error.position, sentence, error.hint)
             return []
 
     def _statement(self, statement: ast.stmt, rule: PatternRule, names: _Names, nodes: list[str]) -> None:

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from caffeforge.generator import types
-from caffeforge.generator.expression import Name, Printer, Scope, Source
+from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_schema import HubOp
 from caffeforge.generator.python_text import WIDTH, Code, call, indented, tuple_of
 from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.source import Source, SourceError, shortened
 from caffeforge.generator.types import ANY, BOOL, VALUE
 
 OPERAND = types.optional(ANY)  # a tensor, weights or a number
@@ -40,12 +41,10 @@ class Rewriter:
     def print(self, source: Source, scope: Scope) -> list[str]:
         """Return the statements of a rewrite, each laid out for column 0."""
         try:
-            statements = ast.parse(source.text).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            column = getattr(error, "offset", None) or 1
-            self.printer.error(
-                "rewrite-syntax", source, None, f"not a rewrite: {source.text.strip()!r}", column
-            )
+            statements = source.statements()
+        except SourceError as error:
+            sentence = f"not a rewrite: {shortened(source.text)!r}"
+            self.printer.diagnostics.error("rewrite-syntax", error.position, sentence, error.hint)
             return []
         lines = []
         for statement in statements:

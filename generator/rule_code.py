@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from caffeforge.generator.expression import Name, Printer, Scope, Source
+from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.mapping import Condition
 from caffeforge.generator.names import place
 from caffeforge.generator.python_text import call, literal
 from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.source import Source
 from caffeforge.generator.yaml_source import Scalar
 
 

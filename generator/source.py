@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from caffeforge.generator.diagnostics import Position
 from caffeforge.generator.written import Written
 
+LONGEST = 80  # characters of a text in a message
 DEEPEST = 60  # levels of nesting; a chain of operators is as deep as it is long
 
 
@@ -32,10 +33,10 @@ class Source:
 
     text: str
     position: Position
-    written: Written = Written()
+    written: Written = field(default=Written(), repr=False)
 
     def at(self, line: int, column: int) -> Position:
-        """Return the place of a part of the text, as ``ast`` counts: lines from 1, columns in bytes from 0."""
+        """Return the place of a part, as ``ast`` counts: lines from 1, columns in bytes from 0."""
         lines = self.text.split("\n")
         before = lines[: line - 1]
         rest = lines[line - 1].encode("utf-8", "replace")[:column] if line <= len(lines) else b""
@@ -89,12 +90,18 @@ class Source:
         return self._place(lead + sum(len(one) + 1 for one in lines[: line - 1]) + column)
 
 
+def shortened(text: str) -> str:
+    """Return a text for a message: on one line, its end left out if it is long."""
+    one = " ".join(text.split())
+    return one if len(one) <= LONGEST else f"{one[: LONGEST - 3]}..."
+
+
 def _shift(tree: ast.AST, text: str, lead: int) -> None:
     """Move the nodes of a text that was stripped to where they stand in the whole one."""
     blank = text[:lead]
     lines, columns = blank.count("\n"), len(blank.rpartition("\n")[2])
     for node in ast.walk(tree):
-        if hasattr(node, "lineno"):
+        if isinstance(node, (ast.expr, ast.keyword)):
             node.col_offset += columns if node.lineno == 1 else 0
             node.lineno += lines
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from caffeforge.generator.diagnostics import Position
 
 BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-ESCAPE = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
+ESCAPE = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[^\n\r])")
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,18 @@ class Written:
 
     def _after(self, at: int, character: str) -> int:
         """Return the index after the `character` of the value that stands at `at`, or after blanks there."""
-        if character.isspace():
+        escape = self._escape(at)
+        if character.isspace() and escape is None:
             return at + 1 if self.raw[at : at + 1] == character else at
-        at = self._skipped(at)
-        if self.style == '"' and self.raw[at : at + 1] == "\\":
-            escape = ESCAPE.match(self.raw, at)
-            return escape.end() if escape else at + 1
+        at = at if escape is not None else self._skipped(at)
+        escape = self._escape(at)
+        if escape is not None:
+            return escape.end()
         return at + (2 if self.style == "'" and character == "'" else 1)
+
+    def _escape(self, at: int) -> re.Match[str] | None:
+        """Return the escape that stands for a character at `at`, if there is one."""
+        return ESCAPE.match(self.raw, at) if self.style == '"' else None
 
     def _skipped(self, at: int) -> int:
         """Return the index of the next character that is no blank, nor a line's escaped end."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from caffeforge.generator.diagnostics import Diagnostics
-from caffeforge.generator.expression import Source
 from caffeforge.generator.mapping import Condition
+from caffeforge.generator.source import Source
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
 
@@ -78,4 +78,4 @@ class YamlReader:
 
 def source_of(scalar: Scalar) -> Source:
     """Return a scalar as an expression with its place."""
-    return Source(scalar.text, scalar.position, -1 if scalar.block else int(scalar.quoted))
+    return Source(scalar.text, scalar.position, scalar.written)

@@ -1,27 +1,39 @@
 """YAML with positions: every scalar stays text, every node knows its line and column.
 
-Anchors, aliases, tags and duplicate keys are refused: a mapping is data that a reader takes literally.
+Anchors, aliases, tags, duplicate keys and further documents are refused: a mapping is data that a reader
+takes literally.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
+from caffeforge.generator.written import BREAK, Written
 
 if TYPE_CHECKING:
     import yaml
 
+DEEPEST = 40  # levels of nesting
+UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+CODE = "an expression with any of [ ] { } : # , needs quotes around it, or | and lines of its own"
+
 
 @dataclass(frozen=True)
 class Scalar:
-    """A scalar as written; `quoted` tells ``"3"`` from ``3``, a `block` begins on the line after its mark."""
+    """A scalar; `written` tells how it stands in the file: quoted, as a block, over several lines."""
 
     text: str
     position: Position
-    quoted: bool = False
-    block: bool = False
+    written: Written = field(default=Written(), repr=False)
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it says that there is no value: ``null``, ``~`` or nothing at all."""
+        return not self.written.style and self.text in ("null", "~", "")
 
 
 @dataclass(frozen=True)
@@ -54,64 +66,110 @@ def load(text: str, file: str, diagnostics: Diagnostics) -> Mapping | None:
     """Parse a YAML document whose top is a mapping; errors go to `diagnostics` and give None."""
     import yaml
 
+    foreign = UNPRINTABLE.search(text)
+    if foreign is not None:
+        _report_character(text, foreign.start(), file, diagnostics)
+        return None
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        root = yaml.compose(text, loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
+        node = _Composer(text, file, diagnostics, yaml.parse(text, loader)).document()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
         position = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file)
-        problem = getattr(error, "problem", None) or str(error)
-        diagnostics.error("yaml-syntax", position, f"not valid YAML: {problem}")
+        diagnostics.error("yaml-syntax", position, f"not valid YAML: {error.problem}", CODE)
         return None
-    if root is None:
-        return Mapping((), Position(file, 1, 1))
-    node = _Converter(file, diagnostics).convert(root)
+    except _Refused:
+        return None
     if not isinstance(node, Mapping):
-        diagnostics.error(
-            "yaml-top", node.position, "the top of the file must be a mapping of keys to values"
-        )
+        sentence = "the top of the file must be a mapping of keys to values"
+        diagnostics.error("yaml-top", node.position, sentence)
         return None
     return node
 
 
-class _Converter:
-    def __init__(self, file: str, diagnostics: Diagnostics) -> None:
-        self.file = file
-        self.diagnostics = diagnostics
-        self.seen: set[int] = set()
+def _report_character(text: str, index: int, file: str, diagnostics: Diagnostics) -> None:
+    breaks = list(BREAK.finditer(text, 0, index))
+    column = index - (breaks[-1].end() if breaks else 0) + 1
+    code = ord(text[index])
+    # read_text() keeps a byte that is no UTF-8 as a lone surrogate
+    what = f"the byte 0x{code - 0xDC00:02X} is no UTF-8" if 0xDC80 <= code <= 0xDCFF else f"U+{code:04X}"
+    sentence = what if what.endswith("UTF-8") else f"the character {what} is not allowed"
+    diagnostics.error("yaml-character", Position(file, len(breaks) + 1, column), sentence)
 
-    def convert(self, node: yaml.Node) -> Node:
+
+class _Refused(Exception):
+    """What follows cannot be read any more; it has been reported."""
+
+
+@dataclass
+class _Composer:
+    """Makes nodes of a parser's events."""
+
+    text: str
+    file: str
+    diagnostics: Diagnostics
+    events: Iterator[yaml.Event]
+
+    def document(self) -> Node:
         import yaml
 
-        position = Position(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
-        if id(node) in self.seen:
-            self.diagnostics.error(
-                "yaml-alias", position, "anchors and aliases are not allowed; write it out"
-            )
-            return Scalar("", position)
-        self.seen.add(id(node))
-        if isinstance(node, yaml.ScalarNode):
-            return Scalar(node.value, position, node.style in ("'", '"'), node.style in ("|", ">"))
-        if isinstance(node, yaml.SequenceNode):
-            return Sequence(tuple(self.convert(item) for item in node.value), position)
-        assert isinstance(node, yaml.MappingNode)
-        return self._mapping(node, position)
+        root: Node | None = None
+        for event in self.events:
+            if isinstance(event, yaml.DocumentStartEvent) and root is not None:
+                at = self._position(event)
+                self.diagnostics.error("yaml-document", at, "a second document begins here, one is read")
+                raise _Refused
+            if isinstance(event, yaml.NodeEvent):
+                root = self._node(event, 0)
+        return Mapping((), Position(self.file, 1, 1)) if root is None else root
 
-    def _mapping(self, node: yaml.MappingNode, position: Position) -> Mapping:
+    def _node(self, event: Any, depth: int) -> Node:
+        import yaml
+
+        position = self._position(event)
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            sentence = "anchors and aliases are not allowed; write it out"
+            self.diagnostics.error("yaml-alias", position, sentence)
+        elif event.tag is not None:
+            self.diagnostics.error("yaml-tag", position, f"tags as {event.tag!r} are not allowed")
+        if depth > DEEPEST:
+            self.diagnostics.error("yaml-depth", position, f"more than {DEEPEST} levels of nesting")
+            raise _Refused
+        if isinstance(event, yaml.SequenceStartEvent):
+            return Sequence(tuple(self._node(item, depth + 1) for item in self._inside()), position)
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(position, depth)
+        if isinstance(event, yaml.ScalarEvent) and event.start_mark and event.end_mark:
+            raw = self.text[event.start_mark.index : event.end_mark.index]
+            return Scalar(event.value, position, Written(raw, event.style or ""))
+        return Scalar("", position)
+
+    def _inside(self) -> Iterator[Any]:
+        import yaml
+
+        for event in self.events:
+            if isinstance(event, yaml.CollectionEndEvent):
+                return
+            yield event
+
+    def _mapping(self, position: Position, depth: int) -> Mapping:
         entries: list[tuple[Scalar, Node]] = []
         first: dict[str, Position] = {}
-        for key_node, value_node in node.value:
-            key = self.convert(key_node)
+        inside = self._inside()
+        for event in inside:
+            key, value = self._node(event, depth + 1), self._node(next(inside), depth + 1)
             if not isinstance(key, Scalar):
-                self.diagnostics.error("yaml-key", key.position, "a key must be a plain word")
+                self.diagnostics.error("yaml-key", key.position, "a key must be a plain word", CODE)
                 continue
             if key.text in first:
+                hint = f"first at line {first[key.text].line}"
                 self.diagnostics.error(
-                    "yaml-duplicate",
-                    key.position,
-                    f"key {key.text!r} stands here again",
-                    f"first at line {first[key.text].line}",
+                    "yaml-duplicate", key.position, f"key {key.text!r} stands here again", hint
                 )
-            first.setdefault(key.text, key.position)
-            entries.append((key, self.convert(value_node)))
+                continue
+            first[key.text] = key.position
+            entries.append((key, value))
         return Mapping(tuple(entries), position)
+
+    def _position(self, event: Any) -> Position:
+        return Position(self.file, event.start_mark.line + 1, event.start_mark.column + 1)

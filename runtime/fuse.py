@@ -11,6 +11,7 @@ from caffeforge.runtime.op import Op
 from caffeforge.runtime.pattern import Match, Pattern, match
 from caffeforge.runtime.refusal import Refused
 
+PASSES = 100  # far more than patterns can be nested
 Accepts = Callable[[Node], bool]
 
 
@@ -24,14 +25,19 @@ def fuse(graph: Graph, patterns: Iterable[Pattern], accepts: Accepts) -> list[st
 
     Returns:
         One sentence for each replacement.
+
+    Raises:
+        GraphError: patterns replace each other's results for ever.
     """
     by_root: dict[type[Op], list[Pattern]] = {}
     for pattern in sorted(patterns, key=lambda p: -len(p.nodes)):
         by_root.setdefault(pattern.nodes[-1].op, []).append(pattern)
     notes: list[str] = []
-    while _pass(graph, by_root, accepts, notes):
-        pass
-    return notes
+    for _ in range(PASSES):
+        before = len(notes)
+        if not _pass(graph, by_root, accepts, notes):
+            return notes
+    raise GraphError(f"patterns undo each other without end: {'; '.join(notes[before:])}", where=graph.name)
 
 
 def _pass(graph: Graph, by_root: dict[type[Op], list[Pattern]], accepts: Accepts, notes: list[str]) -> bool:

@@ -19,6 +19,12 @@ from caffeforge.runtime.refusal import Refused
 from caffeforge.runtime.refusals import Refusal, refused
 
 FLOATS = ("float32", "float16", "bfloat16", "float64")
+# Ops that yield places along an axis, far below 2**24, and ops that only move what they are given.
+PLACES = frozenset({"ArgMax", "ArgMin", "MaxPool", "TopK"})
+MOVES = frozenset(
+    {"Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile"}
+    | {"Transpose", "Unsqueeze"}
+)
 Key = tuple[object, ...]
 
 
@@ -144,9 +150,31 @@ def _obstacle(node: Node) -> str:
         if formal.static and value is not None:
             return f"{formal.name} must be known when the model is converted, {value.name} is computed"
     for value in (*node.inputs, *node.outputs):
-        if value is not None and value.dtype not in FLOATS:
+        if value is not None and not _fits(value, node):
             return f"{value.name} is {value.dtype}, a Caffe blob holds float32"
     return ""
+
+
+def _fits(value: Value, node: Node) -> bool:
+    """Tell whether a blob holds exactly what `value` may be: floats, truth values, small whole numbers."""
+    if value.data is not None or value.dtype in (*FLOATS, "bool"):
+        return True
+    if value.dtype not in ("int32", "int64"):
+        return False
+    if node.op.op_type == "Cast":
+        return value in node.inputs and _is_place(value)
+    return node.op.op_type in PLACES | MOVES
+
+
+def _is_place(value: Value) -> bool:
+    """Tell whether a whole number is known to be small."""
+    source = value.producer
+    if source is None:
+        return False
+    if source.op.op_type in MOVES:
+        whole = [v for v in source.inputs if v is not None and v.dtype == value.dtype]
+        return all(_is_place(v) for v in whole)
+    return source.op.op_type in PLACES
 
 
 def arguments(node: Node) -> Sequence[object]:

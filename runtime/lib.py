@@ -11,10 +11,13 @@ from itertools import pairwise
 from itertools import product as _product
 from typing import Protocol, TypeVar
 
-from caffeforge.runtime.array import Array, Elementwise, Expanded, Full, Spread
+import numpy as np
+
+from caffeforge.runtime.array import Array, Dense, Elementwise, Expanded, Full, Spread
 from caffeforge.runtime.array import reshape as _reshape
 from caffeforge.runtime.array import transpose as _transpose
 from caffeforge.runtime.graph import Value
+from caffeforge.runtime.permutation import after, first_of, real_axes, reduced, single
 from caffeforge.runtime.refusal import Refused
 
 Ints = Sequence[int]
@@ -283,6 +286,108 @@ def broadcast_run(operand: Ints) -> tuple[int, ...]:
     return tuple(sizes)
 
 
+def free_batch(shape: Ints, free: bool = True) -> tuple[int, ...]:
+    """Return `shape` with -1 for its first size, the batch, which Reshape then finds; `free` says so."""
+    return (-1, *shape[1:]) if free and shape else tuple(shape)
+
+
+def reshaped(old: Ints, new: Ints) -> tuple[int, ...]:
+    """Return the shape with which Reshape makes `new` of `old`: 0 for the batch, where both begin with it."""
+    return (0, *new[1:]) if old and new and old[0] == new[0] else tuple(new)
+
+
+def moves_nothing(shape: Ints, perm: Ints) -> bool:
+    """Tell whether a permutation of axes only moves axes of size 1."""
+    return reduced(shape, perm) == tuple(range(len(real_axes(shape, perm))))
+
+
+def block_swap(shape: Ints, perm: Ints) -> tuple[int, ...]:
+    """Return (before, first, second, behind) if `perm` exchanges two neighbouring blocks of axes, else nothing.
+
+    Each is the product of the block's sizes; before is -1 if it holds the batch, the first axis.
+    """
+    found = single([shape[axis] for axis in real_axes(shape, perm)], reduced(shape, perm))
+    if found is None:
+        return ()
+    return (-1 if perm[0] == 0 else found.before, found.first, found.second, found.behind)
+
+
+def real_shape(shape: Ints, perm: Ints) -> tuple[int, ...]:
+    """Return the sizes of the axes that a permutation really moves or keeps; 0 for the batch that stays first."""
+    sizes = tuple(shape[axis] for axis in real_axes(shape, perm))
+    return (0, *sizes[1:]) if perm[0] == 0 else sizes
+
+
+def first_swap(shape: Ints, perm: Ints) -> tuple[int, ...]:
+    """Return the first of the fewest exchanges of blocks that make up `perm`, over the sizes of real_shape."""
+    return first_of(reduced(shape, perm))
+
+
+def other_swaps(shape: Ints, perm: Ints) -> tuple[int, ...]:
+    """Return the permutation that is left of `perm` after first_swap."""
+    return after(first_of(reduced(shape, perm)), reduced(shape, perm))
+
+
+def is_run(axes: Ints) -> bool:
+    """Tell whether axes follow one another."""
+    return all(b == a + 1 for a, b in pairwise(axes))
+
+
+def last_run(axes: Ints) -> tuple[int, ...]:
+    """Return the longest run of neighbours at the end of rising axes."""
+    start = len(axes) - 1
+    while start > 0 and axes[start - 1] == axes[start] - 1:
+        start -= 1
+    return tuple(axes[start:])
+
+
+def reduced_axes(axes: Ints | None, rank: int, keep_all: int) -> tuple[int, ...]:
+    """Return the axes that an ONNX reduction takes away, rising; no axes mean all, or none if `keep_all`."""
+    return normal_axes(axes or (None if not keep_all else ()), rank)
+
+
+def steps_of(starts: Ints, steps: Ints | None) -> tuple[int, ...]:
+    """Return the steps of an ONNX Slice, which are 1 where it has none."""
+    return ones(len(starts)) if steps is None else tuple(steps)
+
+
+def slice_range(size: int, start: int, end: int, step: int) -> tuple[int, ...]:
+    """Return the places along an axis of `size` that an ONNX Slice takes; Refused if there are none."""
+    low, high = (-1, size - 1) if step < 0 else (0, size)
+    begin, stop = (min(max(at + size if at < 0 else at, low), high) for at in (start, end))
+    if step < 0 and end < -size:
+        stop = -1
+    places = tuple(range(begin, stop, step))
+    if not places:
+        raise Refused("an axis is cut to nothing")
+    return places
+
+
+def pad_pairs(pads: Ints, axes: Ints | None, rank: int) -> tuple[tuple[int, int], ...]:
+    """Return (begin, end) for each of `rank` axes from ONNX's pads, which list all begins, then all ends."""
+    given = normal_axes(None, rank) if axes is None else tuple(axis_of(axis, rank) for axis in axes)
+    pairs = dict(zip(given, zip(pads[: len(given)], pads[len(given) :], strict=True), strict=True))
+    return tuple(pairs.get(axis, (0, 0)) for axis in range(rank))
+
+
+def padded_axis(pairs: Sequence[tuple[int, int]]) -> int:
+    """Return the first axis that is padded, -1 if there is none."""
+    return next((axis for axis, pair in enumerate(pairs) if pair != (0, 0)), -1)
+
+
+def pad_places(mode: str, size: int, pair: tuple[int, int]) -> tuple[int, ...]:
+    """Return which place of an axis each place of the padded axis takes, by reflect, edge or wrap."""
+    begin, end = pair
+    if mode == "reflect" and max(begin, end) >= size:
+        raise Refused("reflected padding is as long as the axis")
+    places = range(-begin, size + end)
+    if mode == "edge":
+        return tuple(min(max(place, 0), size - 1) for place in places)
+    if mode == "wrap":
+        return tuple(place % size for place in places)
+    return tuple(size - 1 - abs(size - 1 - abs(place)) for place in places)
+
+
 def slice_cuts(
     shape: Ints, starts: Ints | None, ends: Ints | None, axes: Ints | None
 ) -> tuple[tuple[int, int, int], ...]:
@@ -318,6 +423,31 @@ def caffe_reshape(shape: Ints, dims: Ints, axis: int, num_axes: int) -> tuple[in
     if product(middle) != total:
         raise Refused(f"{list(shape)} has no shape {list(dims)} from axis {start}")
     return (*shape[:start], *middle, *shape[stop:])
+
+
+def whole(numbers: Ints) -> Array:
+    """Return whole numbers as a constant list of int64."""
+    return Dense(np.array(numbers, np.int64))
+
+
+def one_hot(rows: int, places: Ints) -> Array:
+    """Return a float32 matrix (len(places), rows) that takes, multiplied by columns, those at `places`."""
+    matrix = np.zeros((len(places), rows), np.float32)
+    matrix[np.arange(len(places)), list(places)] = 1
+    return Dense(matrix)
+
+
+def shift_kernel(channels: int, pairs: Sequence[tuple[int, int]]) -> Array:
+    """Return the depthwise kernel (channels, 1, ...) that pads by (begin, end), together with shift_pads."""
+    sizes = [1 + 2 * max(pair) - sum(pair) for pair in pairs]
+    kernel = np.zeros((1, 1, *sizes), np.float32)
+    kernel[(0, 0, *(max(pair) - pair[0] for pair in pairs))] = 1
+    return Expanded(Dense(kernel), (channels, *kernel.shape[1:]))
+
+
+def shift_pads(pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Return the symmetric pads of the convolution with shift_kernel."""
+    return tuple(max(pair) for pair in pairs) * 2
 
 
 def full(shape: Ints, value: float) -> Array:

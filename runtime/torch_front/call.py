@@ -66,6 +66,11 @@ class Call:
         """Return an argument that is no tensor as it was given: a number, flag, text, dtype or None."""
         return self._arguments[name]
 
+    def example(self, name: str) -> torch.Tensor:
+        """Return a tensor argument as it was traced: a fake tensor, with its strides but without elements."""
+        tensor: torch.Tensor = self._arguments[name].meta["val"]
+        return tensor
+
     def has(self, name: str) -> bool:
         """Tell whether an argument is given; an overload may also lack the parameter."""
         return self._arguments.get(name) is not None

@@ -190,7 +190,7 @@ def isnan(call: Call) -> Value:
     """Lower as it is; an integer is always a number: aten::isnan(Tensor self) -> Tensor."""
     x = call.value("self")
     if "float" not in x.dtype:
-        return call.node(hub.Less(), x, x)
+        return call.full(call.dims, False)
     return call.node(hub.IsNaN(), x)
 
 
@@ -199,19 +199,16 @@ def isinf(call: Call) -> Value:
     """Lower as it is; an integer is always finite: aten::isinf(Tensor self) -> Tensor."""
     x = call.value("self")
     if "float" not in x.dtype:
-        return call.node(hub.Less(), x, x)
+        return call.full(call.dims, False)
     return call.node(hub.IsInf(), x)
 
 
 @torch_op(aten.isfinite.default)
 def isfinite(call: Call) -> Value:
-    """Tell what is neither NaN nor infinite, that is equal to itself less itself plus itself.
-
-    aten::isfinite(Tensor self) -> Tensor
-    """
+    """Tell what is neither NaN nor infinite: aten::isfinite(Tensor self) -> Tensor."""
     x = call.value("self")
     if "float" not in x.dtype:
-        return call.node(hub.Equal(), x, x)
+        return call.full(call.dims, True)
     odd = call.pointwise(
         hub.Or(),
         call.pointwise(hub.IsNaN(), x, dtype="bool"),

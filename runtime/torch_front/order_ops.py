@@ -1,0 +1,154 @@
+"""Operators by order: places of extremes, sorting, running sums."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from caffeforge.generated import hub
+from caffeforge.runtime.array import Dense
+from caffeforge.runtime.graph import Value, constant
+from caffeforge.runtime.torch_front.call import Call
+from caffeforge.runtime.torch_front.layout import expanded, reshaped, sliced, squeezed, swapped, unsqueezed
+from caffeforge.runtime.torch_front.reduce_ops import Reduction, reduced
+from caffeforge.runtime.torch_front.registry import Result, torch_op
+
+aten = torch.ops.aten
+
+
+@torch_op(aten.argmax.default)
+def argmax(call: Call) -> Value:
+    """Take the first place of the largest, in all elements if no axis is given.
+
+    aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
+    """
+    return _place(call, hub.ArgMax)
+
+
+@torch_op(aten.argmin.default)
+def argmin(call: Call) -> Value:
+    """Take the first place of the smallest, in all elements if no axis is given.
+
+    aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
+    """
+    return _place(call, hub.ArgMin)
+
+
+@torch_op(aten.max.dim)
+def max_dim(call: Call) -> Result:
+    """Take the largest and its place.
+
+    aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+    """
+    return _extreme(call, hub.ReduceMax, hub.ArgMax)
+
+
+@torch_op(aten.min.dim)
+def min_dim(call: Call) -> Result:
+    """Take the smallest and its place.
+
+    aten::min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+    """
+    return _extreme(call, hub.ReduceMin, hub.ArgMin)
+
+
+@torch_op(aten.topk.default)
+def topk(call: Call) -> Result:
+    """Lower as it is.
+
+    aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True)
+    -> (Tensor values, Tensor indices)
+    """
+    return _ordered(call, call.argument("k"), largest=bool(call.argument("largest")))
+
+
+@torch_op(aten.sort.default, aten.sort.stable)
+def sort(call: Call) -> Result:
+    """Take as many of the largest as there are; of equal ones the first comes first, as in a stable sort.
+
+    aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
+    aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)
+    -> (Tensor values, Tensor indices)
+    """
+    return _ordered(call, _size(call), largest=bool(call.argument("descending")))
+
+
+@torch_op(aten.argsort.default, aten.argsort.stable)
+def argsort(call: Call) -> Value:
+    """Take the places of a sort.
+
+    aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor
+    aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor
+    """
+    return _ordered(call, _size(call), largest=bool(call.argument("descending")))[1]
+
+
+@torch_op(aten.kthvalue.default)
+def kthvalue(call: Call) -> Result:
+    """Take the last of the k smallest and its place.
+
+    aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+    """
+    return _kth(call, call.argument("k"))
+
+
+@torch_op(aten.median.dim)
+def median_dim(call: Call) -> Result:
+    """Take the lower one in the middle and its place.
+
+    aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+    """
+    return _kth(call, (_size(call) + 1) // 2)
+
+
+@torch_op(aten.cumsum.default)
+def cumsum(call: Call) -> Value:
+    """Lower as it is; integers are added as int64.
+
+    aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
+    """
+    x = call.operand("self")
+    return call.node(hub.CumSum(axis=call.axis("dim", x.rank)), x) if x.rank else x
+
+
+@torch_op(aten.cumprod.default)
+def cumprod(call: Call) -> Value:
+    """Multiply all up to each place: aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor."""
+    x = call.operand("self")
+    return _running(call, x, hub.ReduceProd, 1) if x.rank else x
+
+
+@torch_op(aten.logcumsumexp.default)
+def logcumsumexp(call: Call) -> Value:
+    """Reduce all up to each place: aten::logcumsumexp(Tensor self, int dim) -> Tensor."""
+    x = call.operand("self")
+    return _running(call, x, hub.ReduceLogSumExp, -math.inf) if x.rank else x
+
+
+def _size(call: Call) -> int:
+    x = call.value("self")
+    return x.shape[call.axis("dim", x.rank)] if x.rank else 1
+
+
+def _row(call: Call) -> tuple[Value, int]:
+    """Return the argument, a scalar as a row of one and truth values as integers, and the axis."""
+    x = call.value("self")
+    if x.dtype in ("bool", "uint8", "int8", "int16"):
+        x = call.cast(x, "int32")
+    if not x.rank or not call.has("dim"):
+        return reshaped(call, x, (math.prod(x.shape[:]),)), 0
+    return x, call.axis("dim", x.rank)
+
+
+def _place(call: Call, op: type[hub.ArgMax | hub.ArgMin]) -> Value:
+    x, axis = _row(call)
+    dims = [1 if i == axis else size for i, size in enumerate(x.dims)]
+    kept = call.helper(op(axis=axis, keepdims=1), x, dims=dims, dtype="int64")
+    if call.dims == kept.dims:
+        return kept
+    call.nodes.pop()
+    if len(call.dims) == x.rank - 1:
+        return call.helper(op(axis=axis, keepdims=0), x, dims=call.dims, dtype="int64")
+    return reshaped(call, call.helper(op(axis=axis, keepdims=1), x, dims=dims, dtype="int64"), call.dims, kept=0)
