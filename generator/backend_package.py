@@ -18,7 +18,7 @@ from caffeforge.generator.mapping import MappingFile
 from caffeforge.generator.message_classes import LayerType, layer_class
 from caffeforge.generator.patterns import Patterns
 from caffeforge.generator.proto import ProtoSchema
-from caffeforge.generator.python_text import Code, call, literal
+from caffeforge.generator.python_text import Code, call, laid_out, literal
 from caffeforge.generator.readers import Readers
 from caffeforge.generator.templates import render
 
@@ -107,7 +107,15 @@ def _net(mapping: MappingFile, types: dict[str, LayerType], diagnostics: Diagnos
     if loose is not None:
         if loose.text not in types:
             diagnostics.unknown("unknown-layer", loose.position, "layer type", loose.text, types)
-        args.append(f"loose_tops=layers.{layer_class(loose.text)}")
+        else:
+            args.append(f"loose_tops=layers.{layer_class(loose.text)}")
+    for key in ("in_place", "views"):
+        words = getattr(mapping.net, key)
+        for word in words:
+            if word.text not in types:
+                diagnostics.unknown("unknown-layer", word.position, "layer type", word.text, types)
+        if words:
+            args.append(f"{key}={laid_out(tuple(word.text for word in words), 12)}")
     return call("NetStyle", args, 4)
 
 

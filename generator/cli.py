@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,16 +15,21 @@ from caffeforge.generator.generate import Package, differences, generate, write
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0, or 1 if an input is at fault or a package is out of date."""
     options = _parser().parse_args(argv)
-    failed = False
+    packages, found = [], []
     for source in options.schema:
         try:
-            package = generate(source)
+            packages.append((generate(source), options.out or _default_out(source)))
         except GenerationError as error:
-            print(error, file=sys.stderr)
-            failed = True
-            continue
-        failed |= not _finish(package, options.out or _default_out(source), options.check)
-    return int(failed)
+            found += error.diagnostics
+    if found:
+        print(GenerationError(found), file=sys.stderr)
+        return 1
+    try:
+        current = [_finish(package, out, options.check) for package, out in packages]
+    except OSError as error:
+        print(f"{error.filename}: error[output]: {error.strerror}", file=sys.stderr)
+        return 1
+    return int(not all(current))
 
 
 def _finish(package: Package, out: Path, check: bool) -> bool:
@@ -40,7 +46,7 @@ def _finish(package: Package, out: Path, check: bool) -> bool:
 
 def _default_out(source: Path) -> Path:
     """Return ``generated/`` beside the ``schemas/`` that holds the source, else ``./generated``."""
-    folder = (source if source.is_dir() else source.parent).absolute()
+    folder = Path(os.path.abspath(source if source.is_dir() else source.parent))
     if folder.parent.name == "schemas":
         return folder.parent.parent / "generated"
     return Path("generated")

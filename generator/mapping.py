@@ -100,10 +100,19 @@ class CustomOp:
 
 @dataclass(frozen=True)
 class NetRule:
-    """How nets are written: the layer of an input, the type that takes loose tops."""
+    """How nets are written.
+
+    Attributes:
+        input: the layer of an input.
+        loose_tops: the layer type that takes tops which nothing reads.
+        in_place: layer types that are written in place where that is safe.
+        views: layer types whose tops share their bottom's memory.
+    """
 
     input: LayerEntry | None = None
     loose_tops: Scalar | None = None
+    in_place: tuple[Scalar, ...] = ()
+    views: tuple[Scalar, ...] = ()
 
 
 @dataclass

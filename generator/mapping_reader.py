@@ -15,46 +15,13 @@ from caffeforge.generator.mapping import (
     Rule,
 )
 from caffeforge.generator.source import Source
-from caffeforge.generator.yaml_reader import YamlReader
+from caffeforge.generator.rule_reader import LAYER, LOWERING, OP, RuleForm, RuleReader
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
-TOP_KEYS = ("backend", "extends", "types", "ops", "layers", "patterns", "constraints", "custom", "net")
-OP_KEYS = (
-    "let",
-    "require",
-    "when",
-    "layer",
-    "emit",
-    "rewrite",
-    "hook",
-    "any_of",
-    "fields",
-    "blobs",
-    "bottoms",
-    "otherwise",
-    "example",
-)
-OP_ALTERNATIVE_KEYS = tuple(key for key in OP_KEYS if key not in ("any_of", "otherwise", "example"))
-ENTRY_KEYS = ("layer", "fields", "blobs", "bottoms", "top", "loose", "kept", "when")
-LAYER_KEYS = (
-    "ignore",
-    "let",
-    "require",
-    "when",
-    "rewrite",
-    "hook",
-    "reads",
-    "any_of",
-    "otherwise",
-    "inputs",
-    "example",
-)
-ALTERNATIVE_KEYS = ("let", "require", "when", "rewrite")
-REWRITES_KEYS = ("fusions", "lowerings")
+TREWRITES_KEYS = ("fusions", "lowerings")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example")
-LOWERING_KEYS = ("let", "require", "when", "rewrite", "any_of", "otherwise", "example")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "torch", "reference")
-NET_KEYS = ("input", "loose_tops")
+NET_KEYS = ("input", "loose_tops", "in_place", "views")
 
 
 def read_rewrites(root: Mapping, diagnostics: Diagnostics) -> RewritesFile:
@@ -67,7 +34,7 @@ def read(root: Mapping, diagnostics: Diagnostics) -> MappingFile:
     return _Reader(diagnostics).file(root)
 
 
-class _Reader(YamlReader):
+class _Reader(RuleReader):
     def file(self, root: Mapping) -> MappingFile:
         self._keys(root, TOP_KEYS)
         backend = root.get("backend")
@@ -80,9 +47,8 @@ class _Reader(YamlReader):
         result = MappingFile(backend)
         for key, node in self._entries(root, "types"):
             result.types[key.text] = (key, self._words(node))
-        for section, keys in (("ops", OP_KEYS), ("layers", LAYER_KEYS)):
-            for key, node in self._entries(root, section):
-                getattr(result, section).append(self._rule(key, node, keys))
+        result.ops = self._rules(root, "ops", OP)
+        result.layers = self._rules(root, "layers", LAYER)
         patterns = [self._pattern(key, node) for key, node in self._entries(root, "patterns")]
         result.patterns = [p for p in patterns if p is not None]
         for key, node in self._entries(root, "constraints"):
@@ -95,8 +61,12 @@ class _Reader(YamlReader):
     def rewrites(self, root: Mapping) -> RewritesFile:
         self._keys(root, REWRITES_KEYS)
         fusions = [self._pattern(key, node) for key, node in self._entries(root, "fusions")]
-        lowerings = [self._rule(key, node, LOWERING_KEYS) for key, node in self._entries(root, "lowerings")]
+        lowerings = self._rules(root, "lowerings", LOWERING)
         return RewritesFile([f for f in fusions if f is not None], lowerings)
+
+    def _rules(self, root: Mapping, section: str, form: RuleForm) -> list[Rule]:
+        rules = [self._rule(key, node, form) for key, node in self._entries(root, section)]
+        return [rule for rule in rules if rule is not None]
 
     def _pattern(self, name: Scalar, node: Node) -> PatternRule | None:
         entry = self._mapping(node)
@@ -122,101 +92,6 @@ class _Reader(YamlReader):
             listed["optional"],
             listed["constant"],
             entry.get("example"),
-        )
-
-    def _rule(self, name: Scalar, node: Node, keys: tuple[str, ...]) -> Rule:
-        entry = self._mapping(node)
-        self._keys(entry, keys)
-        otherwise = entry.get("otherwise")
-        ignore = entry.get("ignore")
-        listed = entry.get("any_of")
-        if isinstance(listed, Sequence):
-            inner = OP_ALTERNATIVE_KEYS if keys is OP_KEYS else ALTERNATIVE_KEYS
-            common = self._alternative(entry)
-            alternatives = []
-            for item in listed.items:
-                self._keys(self._mapping(item), inner)
-                one = self._alternative(self._mapping(item))
-                self._require_body(one)
-                alternatives.append(
-                    Alternative(
-                        one.position,
-                        common.let + one.let,
-                        common.require + one.require,
-                        one.when,
-                        one.layers,
-                        one.rewrite,
-                        hook=one.hook,
-                    )
-                )
-        else:
-            if listed is not None:
-                self.diagnostics.error("any-of", listed.position, "any_of: is a list of alternatives")
-            alternatives = [self._alternative(entry)]
-            self._require_body(alternatives[0])
-        return Rule(
-            name,
-            tuple(alternatives),
-            otherwise.text if isinstance(otherwise, Scalar) else "",
-            self._words(ignore) if ignore is not None else (),
-            entry.get("example"),
-        )
-
-    def _require_body(self, alternative: Alternative) -> None:
-        bodies = sum(
-            found is not None
-            for found in (
-                alternative.layers or None,
-                alternative.rewrite,
-                alternative.inputs,
-                alternative.hook,
-            )
-        )
-        if bodies != 1:
-            verbs = "layer, emit, rewrite, hook or any_of"
-            self.diagnostics.error(
-                "rule-verb", alternative.position, f"exactly one of {verbs} must stand here"
-            )
-
-    def _alternative(self, entry: Mapping) -> Alternative:
-        emit, rewrite, when, inputs, hook, reads = (
-            entry.get(k) for k in ("emit", "rewrite", "when", "inputs", "hook", "reads")
-        )
-        layers: tuple[LayerEntry, ...] = ()
-        if entry.get("layer") is not None:
-            layers = (self._layer(entry, with_when=False),)
-        elif isinstance(emit, Sequence):
-            for item in emit.items:
-                self._keys(self._mapping(item), ENTRY_KEYS)
-            layers = tuple(self._layer(self._mapping(item), with_when=True) for item in emit.items)
-        elif emit is not None:
-            self.diagnostics.error("emit", emit.position, "emit: is a list of layers")
-        return Alternative(
-            entry.position,
-            self._let(entry),
-            tuple(self._conditions(entry.get("require"))),
-            self._source(when) if when is not None else None,
-            layers,
-            self._source(rewrite) if rewrite is not None else None,
-            self._source(inputs) if inputs is not None else None,
-            hook if isinstance(hook, Scalar) else None,
-            self._words(reads) if reads is not None else (),
-        )
-
-    def _layer(self, entry: Mapping, *, with_when: bool) -> LayerEntry:
-        kind, bottoms, when, top = (entry.get(k) for k in ("layer", "bottoms", "when", "top"))
-        if not isinstance(kind, Scalar):
-            self.diagnostics.error("layer", entry.position, "'layer:' must name a layer type")
-            kind = Scalar("", entry.position)
-        return LayerEntry(
-            kind,
-            tuple(self._entries(entry, "fields")),
-            tuple(self._source(item) for item in self._items(entry.get("blobs"))),
-            tuple(self._source(item) for item in self._items(bottoms)) if bottoms is not None else None,
-            self._count(entry.get("loose")),
-            self._count(entry.get("kept")),
-            self._source(when) if with_when and when is not None else None,
-            top if with_when and isinstance(top, Scalar) else None,
         )
 
     def _custom(self, name: Scalar, node: Node) -> CustomOp:
@@ -256,7 +131,8 @@ class _Reader(YamlReader):
         layer = None
         if isinstance(given, Mapping):
             self._keys(given, ("layer", "fields"))
-            layer = self._layer(given, with_when=False)
+            layer = self._layer(given, inner=False)
         elif isinstance(given, Scalar) and given.text != "fields":
             self.diagnostics.error("net", given.position, "net input: is 'fields' or a layer with fields")
-        return NetRule(layer, loose if isinstance(loose, Scalar) else None)
+        words = [self._words(found) if found is not None else () for found in map(entry.get, NET_KEYS[2:])]
+        return NetRule(layer, loose if isinstance(loose, Scalar) else None, *words)

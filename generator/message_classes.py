@@ -105,7 +105,7 @@ def default_code(field: ProtoField, schema: ProtoSchema) -> Code:
         return literal(field.default)
     if field.kind == "enum":
         return literal(schema.enums[field.type].values[0][0])
-    return Code(repr(ZEROS[field.kind])) if field.kind == "bytes" else literal(ZEROS.get(field.kind, 0))
+    return literal(ZEROS.get(field.kind, 0))
 
 
 def context(schema: ProtoSchema, types: Mapping[str, LayerType], file: str) -> dict[str, Any]:

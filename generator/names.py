@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from caffeforge.generator.diagnostics import Position
@@ -16,5 +17,5 @@ def function_name(prefix: str, subject: str, index: int, count: int) -> Code:
 
 
 def place(position: Position) -> str:
-    """Return a position as generated code and reports show it: ``bvlc/mapping.yaml:38``."""
-    return f"{'/'.join(position.file.split('/')[-2:])}:{position.line}"
+    """Return a position as generated code and reports show it, wherever it runs: ``bvlc/mapping.yaml:38``."""
+    return f"{'/'.join(os.path.abspath(position.file).split(os.sep)[-2:])}:{position.line}"

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +34,8 @@ SCALARS = {
 }
 LABELS = {1: "optional", 2: "required", 3: "repeated"}
 DIAGNOSTIC = re.compile(r"(?P<file>[^\n]*?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)")
+NOTICE = re.compile(r"[IW]\d{4} |WARNING: ")  # protoc's log, as that a file has no syntax line
+NAME = "caffe.proto"  # what protoc is told the file is called
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class ProtoEnum:
     values: tuple[tuple[str, int], ...]
     comment: str
     line: int
+    column: int = 1
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class ProtoField:
     default: Any
     comment: str
     line: int
+    column: int = 1
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class ProtoMessage:
     fields: tuple[ProtoField, ...]
     comment: str
     line: int
+    column: int = 1
 
     def field(self, name: str) -> ProtoField | None:
         """Return the field called `name`, None if there is none."""
@@ -96,21 +100,32 @@ def read(path: Path, shown: str, diagnostics: Diagnostics) -> ProtoSchema | None
     """Compile a proto file; what protoc refuses goes to `diagnostics` with protoc's own position.
 
     Args:
-        path: the file.
+        path: the file; protoc sees a copy of it, so that its name and folder do not matter.
         shown: its name in positions.
         diagnostics: takes the errors.
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        diagnostics.error("no-input", Position(shown), f"cannot be read: {error.strerror}")
+        return None
+    if b"\0" in data:
+        line = data[: data.index(b"\0")].count(b"\n") + 1
+        sentence = "there is a zero byte here: the file is UTF-16, or no text at all"
+        diagnostics.error("proto", Position(shown, line, 1), sentence, "save it as UTF-8")
+        return None
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "set"
-        arguments = [f"-I{path.parent}", "--include_imports", "--include_source_info"]
-        code, text = _protoc(*arguments, f"--descriptor_set_out={target}", path.name)
+        (Path(folder) / NAME).write_bytes(data)
+        arguments = [f"-I{folder}", "--include_source_info", f"--descriptor_set_out={target}", NAME]
+        code, text = _protoc(*arguments)
         if code:
-            _report(text, path, shown, diagnostics)
+            _report(text, code, shown, diagnostics)
             return None
         files = FileDescriptorSet.FromString(target.read_bytes())
-    walk = _Walk(files.file[-1])
+    walk = _Walk(files.file[-1], shown, diagnostics)
     walk.run()
     for file in files.file:
         file.ClearField("source_code_info")
@@ -135,30 +150,36 @@ def _protoc(*arguments: str) -> tuple[int, str]:
         return code, log.read().decode("utf-8", "replace")
 
 
-def _report(text: str, path: Path, shown: str, diagnostics: Diagnostics) -> None:
+def _report(text: str, code: int, shown: str, diagnostics: Diagnostics) -> None:
+    before = len(diagnostics.found)
     for line in text.splitlines():
         match = DIAGNOSTIC.match(line)
         if match:
-            file = shown if match["file"] == path.name else match["file"]
-            position = Position(file, int(match["line"]), int(match["column"]))
-            diagnostics.error("proto", position, f"protoc: {match['text']}")
-        elif line.strip():
-            diagnostics.error(
-                "proto", Position(shown), f"protoc: {line.strip().removeprefix(path.name + ': ')}"
-            )
+            position = Position(shown, int(match["line"]), int(match["column"]))
+            hint = "one file must hold the whole schema" if "not found" in match["text"] else ""
+            diagnostics.error("proto", position, f"protoc: {match['text'].rstrip('.')}", hint)
+        elif line.strip() and not NOTICE.match(line) and "File not found" not in line:
+            diagnostics.error("proto", Position(shown), f"protoc: {line.strip().removeprefix(f'{NAME}: ')}")
+    if len(diagnostics.found) == before:
+        diagnostics.error("proto", Position(shown), f"protoc refuses the file with exit code {code}")
 
 
 class _Walk:
-    """Collects one file's messages and enums."""
+    """Collects one file's messages and enums; what has no place in a Caffe schema is reported."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, shown: str, diagnostics: Diagnostics) -> None:
         self.file = file
+        self.shown = shown
+        self.diagnostics = diagnostics
         self.prefix = f".{file.package}." if file.package else "."
         self.messages: dict[str, ProtoMessage] = {}
         self.enums: dict[str, ProtoEnum] = {}
         self.places = {tuple(place.path): place for place in file.source_code_info.location}
 
     def run(self) -> None:
+        if self.file.syntax not in ("", "proto2"):
+            sentence = f"the schema is written in {self.file.syntax}, Caffe's are proto2"
+            self._error((12,), sentence, "absent fields and packing mean something else there")
         for index, enum in enumerate(self.file.enum_type):
             self._enum(enum, "", (5, index))
         for index, message in enumerate(self.file.message_type):
@@ -178,7 +199,9 @@ class _Walk:
         self.enums[outer + enum.name] = ProtoEnum(outer + enum.name, values, *self._place(path))
 
     def _field(self, field: FieldDescriptorProto, path: tuple[int, ...]) -> ProtoField:
-        kind = {11: "message", 14: "enum"}.get(field.type) or SCALARS[field.type]
+        kind = {11: "message", 14: "enum"}.get(field.type) or SCALARS.get(field.type, "")
+        if not kind:
+            self._error(path, f"{field.name} is a group, which no Caffe file holds", "make it a message")
         return ProtoField(
             name=field.name,
             number=field.number,
@@ -186,31 +209,41 @@ class _Walk:
             kind=kind,
             type=field.type_name.removeprefix(self.prefix),
             packed=field.options.packed,
-            default=_default(field, kind),
+            default=self._default(field, kind, path),
             comment=self._place(path)[0],
             line=self._place(path)[1],
+            column=self._place(path)[2],
         )
 
-    def _place(self, path: tuple[int, ...]) -> tuple[str, int]:
+    def _default(self, field: FieldDescriptorProto, kind: str, path: tuple[int, ...]) -> Any:
+        if isinstance(field.default_value, bytes):  # as protobuf gives a string that is no UTF-8
+            self._error(path, f"the default of {field.name} is no UTF-8", "")
+            return None
+        return _default(field.default_value, kind) if field.HasField("default_value") else None
+
+    def _error(self, path: tuple[int, ...], sentence: str, hint: str) -> None:
+        _, line, column = self._place(path)
+        self.diagnostics.error("proto-form", Position(self.shown, line, column), sentence, hint)
+
+    def _place(self, path: tuple[int, ...]) -> tuple[str, int, int]:
+        """Return an element's comment, line and column."""
         place = self.places.get(path)
         if place is None:
-            return "", 0
-        return " ".join(
-            " ".join(_lines(place.leading_comments, place.trailing_comments)).split()
-        ), place.span[0] + 1
+            return "", 1, 1
+        comments = map(_text, (place.leading_comments, place.trailing_comments))
+        return " ".join(" ".join(comments).split()), place.span[0] + 1, place.span[1] + 1
 
 
-def _lines(*comments: str) -> Iterator[str]:
-    for comment in comments:
-        yield from comment.splitlines()
+def _text(comment: str | bytes) -> str:
+    """Return a comment; protobuf gives bytes where it is no UTF-8, as those of Latin-1 or GBK files."""
+    return comment.decode("utf-8", "replace") if isinstance(comment, bytes) else comment
 
 
-def _default(field: FieldDescriptorProto, kind: str) -> Any:
-    if not field.HasField("default_value"):
-        return None
-    text = field.default_value
+def _default(text: str, kind: str) -> Any:
     if kind in ("float", "double"):
         return float(text)
     if kind == "bool":
         return text == "true"
-    return text if kind in ("string", "enum", "bytes") else int(text)
+    if kind == "bytes":  # C escapes
+        return text.encode("latin-1").decode("unicode_escape").encode("latin-1")
+    return text if kind in ("string", "enum") else int(text)

@@ -32,8 +32,8 @@ def name(text: str) -> Code:
 
 
 def literal(value: object) -> Code:
-    """Return a number, string, None or (nested) tuple of them as a literal."""
-    if value is None or isinstance(value, (bool, int)):
+    """Return a number, string, bytes, None or (nested) tuple of them as a literal."""
+    if value is None or isinstance(value, (bool, int, bytes)):
         return Code(repr(value))
     if isinstance(value, float):
         return Code(repr(value) if math.isfinite(value) else f'float("{value}")')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping as Map
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ class SchemaFolder:
     Attributes:
         file: the mapping's name in positions; what other files gave is inherited.
         mapping: the mapping, with all that it extends laid under it.
-        schema: the dialect's proto.
+        schema: the dialect's proto, None if it cannot be read.
         written_against: for each mapping file, the schema that its rules were written for.
         texts: the backend's own files by name, for the digest.
     """
@@ -30,33 +31,39 @@ class SchemaFolder:
     name: str
     file: str
     mapping: Mapping
-    schema: ProtoSchema
+    schema: ProtoSchema | None
     written_against: Map[str, ProtoSchema]
     texts: Map[str, str]
 
 
 def load(folder: Path, proto_file: Path, diagnostics: Diagnostics) -> SchemaFolder | None:
-    """Read a folder; what is wrong goes to `diagnostics`, and None comes back if nothing can be generated.
+    """Read a folder; what is wrong goes to `diagnostics`, and None comes back if there is no mapping.
 
     A folder without ``mapping.yaml`` extends bvlc and adds nothing; one without a proto has its base's.
     """
     loader = _Loader(diagnostics)
     mapping = loader.mapping(folder, proto_file, ())
     schema = loader.schemas.get(str(folder))
-    if mapping is None or schema is None:
+    if mapping is None:
         return None
     texts = {p.name: read_text(p, diagnostics) for p in (proto_file, folder / "mapping.yaml") if p.exists()}
-    name = folder.resolve().name
-    return SchemaFolder(name, str(folder / "mapping.yaml"), mapping, schema, loader.written_against, texts)
+    file = str(folder / "mapping.yaml")
+    return SchemaFolder(name_of(folder), file, mapping, schema, loader.written_against, texts)
+
+
+def name_of(folder: Path) -> str:
+    """Return a folder's name, also of ``.``; that of a link is the link's own."""
+    return os.path.basename(os.path.abspath(folder))
 
 
 def read_text(path: Path, diagnostics: Diagnostics) -> str:
-    """Return a file's text; bytes that are no UTF-8 are kept as lone surrogates."""
+    """Return a file's text with ``\\n`` as line ends; bytes that are no UTF-8 are kept as lone surrogates."""
     try:
-        return path.read_bytes().decode("utf-8", "surrogateescape")
+        text = path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:
         diagnostics.error("no-input", Position(str(path)), f"cannot be read: {error.strerror}")
         return ""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 class _Loader:
@@ -73,33 +80,34 @@ class _Loader:
             self.diagnostics.error("no-input", Position(str(folder)), sentence)
             return None
         root = self._root(file, folder)
-        if root is None:
-            return None
-        base = root.get("extends")
+        base = root.get("extends") if root is not None else None
         inherited = self._base(base, folder, (*above, folder.resolve())) if base is not None else None
-        if base is not None and inherited is None:
+        if base is None or inherited is not None:
+            schema = self._schema(folder, proto_file, str(inherited[0]) if inherited else "")
+            if schema is not None:
+                self.schemas[str(folder)] = self.written_against[str(file)] = schema
+        if root is None or (base is not None and inherited is None):
             return None
-        schema = self._schema(folder, proto_file, str(inherited[0]) if inherited else "")
-        if schema is not None:
-            self.schemas[str(folder)] = self.written_against[str(file)] = schema
         return inheritance.extend(inherited[1], root, self.diagnostics) if inherited else root
 
     def _root(self, file: Path, folder: Path) -> Mapping | None:
         if file.exists():
-            return yaml_source.load(read_text(file, self.diagnostics), str(file), self.diagnostics)
+            before = len(self.diagnostics.found)
+            text = read_text(file, self.diagnostics)
+            unread = len(self.diagnostics.found) > before
+            return None if unread else yaml_source.load(text, str(file), self.diagnostics)
         position = Position(str(file), 1, 1)
-        entries = (("backend", folder.resolve().name), ("extends", DEFAULT_BASE))
+        entries = (("backend", name_of(folder)), ("extends", DEFAULT_BASE))
         return Mapping(tuple((Scalar(k, position), Scalar(v, position)) for k, v in entries), position)
 
     def _base(self, base: Node, folder: Path, above: tuple[Path, ...]) -> tuple[Path, Mapping] | None:
         name = base.text if isinstance(base, Scalar) else ""
-        beside, shipped = folder.resolve().parent / name, SCHEMAS / name
-        found = next((path for path in (beside, shipped) if name and path.is_dir()), None)
+        found = _base_folder(name, folder)
         if found is None:
             known = sorted(path.parent.name for path in SCHEMAS.glob("*/mapping.yaml"))
             self.diagnostics.unknown("unknown-base", base.position, "backend to extend", name, known)
             return None
-        if found in above:
+        if found.resolve() in above:
             self.diagnostics.error("extends-cycle", base.position, f"extends: leads back to {name}")
             return None
         mapping = self.mapping(found, found / "caffe.proto", above)
@@ -110,7 +118,17 @@ class _Loader:
             return proto.read(proto_file, str(proto_file), self.diagnostics)
         if base in self.schemas:
             return self.schemas[base]
-        self.diagnostics.error(
-            "no-input", Position(str(proto_file)), "there is no such file, nor a base to extend"
-        )
+        if not base:
+            sentence = "there is no such file, and the mapping extends no backend that has one"
+            self.diagnostics.error("no-input", Position(str(proto_file)), sentence)
         return None
+
+
+def _base_folder(name: str, folder: Path) -> Path | None:
+    """Return the folder of the backend to extend: one beside the folder goes before one that is shipped."""
+    if not name.isidentifier():
+        return None
+    beside = Path(os.path.normpath(folder / ".." / name))
+    if (beside / "mapping.yaml").exists() and name != name_of(folder):
+        return beside
+    return SCHEMAS / name if (SCHEMAS / name).is_dir() else None

@@ -21,12 +21,12 @@ class YamlReader:
             entry = self._mapping(item)
             self._keys(entry, keys)
             expression, sentence, source = (entry.get(k) for k in ("expr", "else", "source"))
-            if expression is None or not isinstance(sentence, Scalar):
+            if expression is None or sentence is None:
                 text = "a condition is 'expr:' with 'else:', the sentence shown when it does not hold"
                 self.diagnostics.error("require", entry.position, text)
                 continue
-            origin = f" (source: {source.text})" if isinstance(source, Scalar) else ""
-            yield Condition(self._source(expression), sentence.text + origin)
+            origin = f" (source: {self._text(source, 'a source')})" if source is not None else ""
+            yield Condition(self._source(expression), self._text(sentence, "a sentence") + origin)
 
     def _let(self, entry: Mapping) -> tuple[tuple[Scalar, Source], ...]:
         return tuple((key, self._source(node)) for key, node in self._entries(entry, "let"))
@@ -34,10 +34,21 @@ class YamlReader:
     def _count(self, node: Node | None) -> int:
         if node is None:
             return 0
-        if isinstance(node, Scalar) and node.text.isdigit():
+        if isinstance(node, Scalar) and node.text.isascii() and node.text.isdigit() and len(node.text) < 5:
             return int(node.text)
         self.diagnostics.error("yaml-shape", node.position, "a number is expected here")
         return 0
+
+    def _word(self, node: Node | None, what: str) -> Scalar | None:
+        """Return a scalar that is there; `what` says what it is."""
+        if node is None or (isinstance(node, Scalar) and not node.is_null and node.text.strip()):
+            return node if isinstance(node, Scalar) else None
+        self.diagnostics.error("yaml-shape", node.position, f"{what} is expected here")
+        return None
+
+    def _text(self, node: Node | None, what: str) -> str:
+        word = self._word(node, what)
+        return word.text if word is not None else ""
 
     def _keys(self, entry: Mapping, known: tuple[str, ...]) -> None:
         for key, _ in entry.entries:
@@ -63,17 +74,20 @@ class YamlReader:
         return ()
 
     def _words(self, node: Node) -> tuple[Scalar, ...]:
+        """Return a name or a list of different names."""
         items = node.items if isinstance(node, Sequence) else (node,)
-        for item in items:
-            if not isinstance(item, Scalar):
-                self.diagnostics.error("yaml-shape", item.position, "a name is expected here")
-        return tuple(item for item in items if isinstance(item, Scalar))
+        words = [word for word in (self._word(item, "a name") for item in items) if word is not None]
+        for index, word in enumerate(words):
+            if word.text in [other.text for other in words[:index]]:
+                self.diagnostics.error("twice", word.position, f"{word.text} is listed twice")
+        return tuple(words)
 
     def _source(self, node: Node) -> Source:
-        if not isinstance(node, Scalar):
-            self.diagnostics.error("yaml-shape", node.position, "an expression is expected here")
-            return Source("none", node.position)
-        return source_of(node)
+        if isinstance(node, Scalar) and not node.is_null:
+            return source_of(node)
+        hint = "it has brackets or braces: put it in quotes" if not isinstance(node, Scalar) else ""
+        self.diagnostics.error("yaml-shape", node.position, "an expression is expected here", hint)
+        return Source("none", node.position)
 
 
 def source_of(scalar: Scalar) -> Source:

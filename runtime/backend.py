@@ -75,10 +75,14 @@ class NetStyle:
     Attributes:
         input: gives the layer for an input; None for ``input:`` and ``input_shape:`` fields of the net.
         loose_tops: the layer that takes tops which nothing reads, so that they are no outputs.
+        in_place: layer types that are written in place where that is safe.
+        views: layer types whose tops share their bottom's memory.
     """
 
     input: Callable[[Value], LayerParam] | None = None
     loose_tops: type[LayerParam] | None = None
+    in_place: tuple[str, ...] = ()
+    views: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -12,6 +13,7 @@ from caffeforge.runtime import coverage
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.coverage import Condition, Coverage, Entry, Lets, PatternText, Way
 from caffeforge.runtime.errors import UsageError
+from caffeforge.runtime.op import Op, python_name
 
 NAMES = 6  # so many similar names are listed
 
@@ -24,7 +26,7 @@ def explain(backend: Backend, name: str) -> str:
     """
     covered = coverage.of(backend)
     parts = []
-    if name in hub.OPS or name in covered.ops or name in backend.custom:
+    if name in hub.OPS or name in backend.custom:
         parts.append("\n".join(_op(backend, covered, name)))
     if name in backend.layer_types:
         parts.append("\n".join(_layer(backend, covered, name)))
@@ -36,8 +38,34 @@ def explain(backend: Backend, name: str) -> str:
     return "\n\n".join(parts)
 
 
+def signature(op: type[Op]) -> str:
+    """Return an op as rules use it: ``Conv(X, W, B?, kernel_shape: ints, group: int = 1, ...) -> Y``.
+
+    Operands come first: ``B?`` may be absent, ``xs*`` is all that are left. Fields have a type, with a question
+    mark if they may be absent; ``...`` is a default that depends on other fields.
+    """
+    marks = {"single": "", "optional": "?", "variadic": "*"}
+    operands = [f"{f.name}{marks[f.option]}" for f in op.inputs if not f.static]
+    needed = {f.name for f in op.inputs if f.static and f.option == "single"}
+    parameters = inspect.signature(op.__init__).parameters
+    required, others = [], []
+    for attribute in op.attributes:
+        default = parameters[python_name(attribute.name)].default
+        part = f"{attribute.name}: {attribute.kind}"
+        if attribute.name in needed or default is inspect.Parameter.empty:
+            required.append(part)
+        elif inspect.get_annotations(op)[python_name(attribute.name)].endswith("| None"):
+            others.append(f"{part}?")
+        else:
+            others.append(f"{part} = {'...' if default is None else repr(default)}")
+    results = ", ".join(f"{f.name}{marks[f.option]}" for f in op.outputs)
+    name = f"{op.domain}.{op.op_type}" if op.domain else op.op_type
+    return f"{name}({', '.join([*operands, *required, *others])}) -> {results}"
+
+
 def _op(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
     entry = covered.ops.get(name)
+    yield signature(hub.OPS[name] if name in hub.OPS else backend.custom[name].op)
     if entry is not None:
         yield f"op {name}: {backend.name} writes it by the rule at {entry.rule}"
         yield from _entry(entry)

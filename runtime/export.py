@@ -15,6 +15,7 @@ from caffeforge.runtime.caffe_files import write_files
 from caffeforge.runtime.caffemodel import casts
 from caffeforge.runtime.errors import VerificationError
 from caffeforge.runtime.fuse import fuse
+from caffeforge.runtime.in_place import run_in_place
 from caffeforge.runtime.legalize import directly, legalize
 from caffeforge.runtime.net import Net
 from caffeforge.runtime.report import ExportResult
@@ -36,6 +37,7 @@ def export(
     output_names: Sequence[str] | None = None,
     verify: bool = True,
     approximate: bool = False,
+    in_place: bool = True,
 ) -> ExportResult:
     """Convert a PyTorch model to `backend`; see ``export`` of a generated package."""
     from caffeforge.runtime.torch_front import trace
@@ -44,6 +46,9 @@ def export(
     graph = source.graph
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
     net = assemble(graph, legalize(graph, backend), backend)
+    if in_place:
+        outputs = [value.name for value in graph.outputs]
+        run_in_place(net, backend.net.in_place, backend.net.views, outputs)
     notes = [*source.notes, *fused, *casts(net)]
     found: list[Verification] = []
 
@@ -92,12 +97,14 @@ def _verify(
     from caffeforge.runtime.verify import merge, verify
 
     loaded = load(prototxt, caffemodel, backend)
+    held = {layer.source: layer.tops[0] for layer in net.layers if layer.source}
+    held |= {value.name: value.name for value in source.graph.outputs}
     rows = [(layer.source, layer.name, layer.type, layer.origin) for layer in net.layers if layer.source]
     outputs = [value.name for value in source.graph.outputs]
-    blobs = list(dict.fromkeys([*(row[0] for row in rows), *outputs]))
     verifications = []
     for inputs in (source.example, _other(source.example)):
-        result = loaded.run(inputs, blobs)
+        blobs = loaded.run(inputs, list(dict.fromkeys(held.values())))
+        result = {value: blobs[blob] for value, blob in held.items()}
         verifications.append(verify(source.reference(inputs), result, rows, outputs))
     verification = merge(verifications)
     if not verification.passed:

@@ -88,6 +88,9 @@ class _Reading:
         for bottom in layer.bottoms:
             if bottom not in self.blobs:
                 raise Refused(f"bottom {bottom} is not computed by any layer before")
+        for top in layer.tops:
+            if top in self.blobs and top not in layer.bottoms:
+                raise Refused(f"top {top} is computed by a layer before, and this one does not read it")
         read = Read(layer, [self.blobs[bottom] for bottom in layer.bottoms])
         reader.function(read, layer.param)
         if read.input_shapes:

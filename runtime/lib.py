@@ -137,6 +137,8 @@ def spatial(each: Ints | int, height: int, width: int, default: int, axes: int) 
         axes: how many spatial axes the bottom has.
     """
     if height or width:
+        if each and not isinstance(each, int):
+            raise Refused("one size for all axes is given and one for each")
         return (height or default, width or default)
     values = (each,) * bool(each) if isinstance(each, int) else tuple(each)
     if len(values) not in (0, 1, axes):
@@ -187,6 +189,12 @@ def pyramid_windows(sizes: Ints, height: int) -> tuple[tuple[tuple[int, ...], tu
             (window, tuple((k * bins - size + 1) // 2 for k, size in zip(window, sizes, strict=True)))
         )
     return tuple(levels)
+
+
+def pads_by_stride(begins: Ints, ends: Ints, stride: Ints) -> tuple[int, ...]:
+    """Return symmetric pads, no smaller than the ends, that move windows of `begins` by whole strides."""
+    axes = zip(begins, ends, stride, strict=True)
+    return tuple(b + -(-max(0, e - b) // t) * t for b, e, t in axes)
 
 
 def covers(outer: Ints, inner: Ints) -> bool:
@@ -302,7 +310,7 @@ def moves_nothing(shape: Ints, perm: Ints) -> bool:
 
 
 def block_swap(shape: Ints, perm: Ints) -> tuple[int, ...]:
-    """Return (before, first, second, behind) if `perm` exchanges two neighbouring blocks of axes, else nothing.
+    """Return (before, first, second, behind) if `perm` exchanges two neighbouring blocks of axes, else ().
 
     Each is the product of the block's sizes; before is -1 if it holds the batch, the first axis.
     """
@@ -313,13 +321,13 @@ def block_swap(shape: Ints, perm: Ints) -> tuple[int, ...]:
 
 
 def real_shape(shape: Ints, perm: Ints) -> tuple[int, ...]:
-    """Return the sizes of the axes that a permutation really moves or keeps; 0 for the batch that stays first."""
+    """Return the sizes of the axes that a permutation cannot ignore; 0 for the batch that stays first."""
     sizes = tuple(shape[axis] for axis in real_axes(shape, perm))
     return (0, *sizes[1:]) if perm[0] == 0 else sizes
 
 
 def first_swap(shape: Ints, perm: Ints) -> tuple[int, ...]:
-    """Return the first of the fewest exchanges of blocks that make up `perm`, over the sizes of real_shape."""
+    """Return the first of the fewest exchanges of blocks that make up `perm`, for real_shape."""
     return first_of(reduced(shape, perm))
 
 
@@ -388,6 +396,22 @@ def pad_places(mode: str, size: int, pair: tuple[int, int]) -> tuple[int, ...]:
     return tuple(size - 1 - abs(size - 1 - abs(place)) for place in places)
 
 
+def slice_axes(axes: Ints | None, count: int) -> tuple[int, ...]:
+    """Return the axes of an ONNX Slice, which are the first ones where it names none."""
+    return tuple(range(count)) if axes is None else tuple(axes)
+
+
+def steps_along(axes: Ints, steps: Ints, rank: int) -> tuple[int, ...]:
+    """Return the step along each of `rank` axes, 1 along those that are not named."""
+    named = {axis_of(axis, rank): step for axis, step in zip(axes, steps, strict=True)}
+    return tuple(named.get(axis, 1) for axis in range(rank))
+
+
+def first_step(steps: Ints) -> int:
+    """Return the index of the first step that is not 1, 0 if there is none."""
+    return next((index for index, step in enumerate(steps) if step != 1), 0)
+
+
 def slice_cuts(
     shape: Ints, starts: Ints | None, ends: Ints | None, axes: Ints | None
 ) -> tuple[tuple[int, int, int], ...]:
@@ -439,15 +463,43 @@ def one_hot(rows: int, places: Ints) -> Array:
 
 def shift_kernel(channels: int, pairs: Sequence[tuple[int, int]]) -> Array:
     """Return the depthwise kernel (channels, 1, ...) that pads by (begin, end), together with shift_pads."""
-    sizes = [1 + 2 * max(pair) - sum(pair) for pair in pairs]
-    kernel = np.zeros((1, 1, *sizes), np.float32)
-    kernel[(0, 0, *(max(pair) - pair[0] for pair in pairs))] = 1
+    kernel = np.zeros((1, 1, *kernel_sizes(pairs)), np.float32)
+    place = (0, 0, *(max(pair) - pair[0] for pair in pairs))
+    kernel[place] = 1
     return Expanded(Dense(kernel), (channels, *kernel.shape[1:]))
 
 
 def shift_pads(pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
     """Return the symmetric pads of the convolution with shift_kernel."""
     return tuple(max(pair) for pair in pairs) * 2
+
+
+def whole_numbers(source: Const) -> tuple[int, ...]:
+    """Return the elements of a constant of integers."""
+    return tuple(int(number) for number in array(source).numpy().reshape(-1))
+
+
+def padding_share(sizes: Ints, kernel: Ints, stride: Ints, dilation: Ints, pads: Ints, out: Ints) -> Array:
+    """Return, for each window, its elements divided by those that lie in the input and not in the padding.
+
+    The mean over all of a window times this is the mean without the padding. Two axes are due.
+    """
+    shares = []
+    begins = pads[: len(sizes)]
+    for s, k, t, d, p, o in zip(sizes, kernel, stride, dilation, begins, out, strict=True):
+        inside = [sum(0 <= i * t - p + j * d < s for j in range(k)) for i in range(o)]
+        if not all(inside):
+            raise Refused("a window lies in the padding alone")
+        shares.append(k / np.array(inside))
+    whole_window = shares[0]
+    for share in shares[1:]:
+        whole_window = np.multiply.outer(whole_window, share)
+    return Dense(whole_window.astype(np.float32))
+
+
+def kernel_sizes(pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """Return the sizes of shift_kernel."""
+    return tuple(1 + 2 * max(pair) - sum(pair) for pair in pairs)
 
 
 def full(shape: Ints, value: float) -> Array:
@@ -458,6 +510,17 @@ def full(shape: Ints, value: float) -> Array:
 def reshape(source: Const, shape: Ints) -> Array:
     """Return a constant in another shape."""
     return _reshape(array(source), shape)
+
+
+def in_shape(blob: Const, shape: Ints) -> Array:
+    """Return weights as an array of `shape`; Refused if they have another.
+
+    Leading ones count for nothing: nets from before 2015 give every shape four axes.
+    """
+    given = array(blob)
+    if _without_leading_ones(given.shape) != _without_leading_ones(shape):
+        raise Refused(f"weights of shape {list(shape)} are due, {list(given.shape)} is given")
+    return _reshape(given, shape)
 
 
 def transpose(source: Const) -> Array:
@@ -478,6 +541,11 @@ def spread(source: Const, shape: Ints, steps: Ints) -> Array:
     return given if given.shape == tuple(shape) else Spread(given, shape, every)
 
 
+def times(source: Const, factor: float) -> Array:
+    """Return a constant times a number."""
+    return Elementwise(array(source), lambda slab: slab * slab.dtype.type(factor))
+
+
 def negative(source: Const) -> Array:
     """Return a constant with the other sign."""
     return Elementwise(array(source), lambda slab: -slab)
@@ -489,6 +557,17 @@ def inverse(source: Const) -> Array:
     if any((chunk == 0).any() for chunk in given.chunks()):
         raise Refused("the divisor holds a zero")
     return Elementwise(given, lambda slab: 1 / slab)
+
+
+def choice(condition: Const, chosen: Const, other: Const) -> Array:
+    """Return, as a constant, the elements of `chosen` where the condition is true, else those of `other`."""
+    truths, yes, no = (array(source).numpy() for source in (condition, chosen, other))
+    return Dense(np.where(truths, yes, no).astype(np.float32))
+
+
+def is_finite(source: Const) -> bool:
+    """Tell whether no element of a constant is infinite or NaN."""
+    return all(bool(np.isfinite(chunk).all()) for chunk in array(source).chunks())
 
 
 def is_scalar(source: Const) -> bool:
@@ -508,6 +587,11 @@ def array(source: Const) -> Array:
     if source.data is None:
         raise Refused(f"{source.name} must be a constant, it is computed")
     return source.data
+
+
+def _without_leading_ones(shape: Ints) -> tuple[int, ...]:
+    first = next((index for index, size in enumerate(shape) if size != 1), len(shape))
+    return tuple(shape[first:])
 
 
 def is_constant(source: Const) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
@@ -38,7 +39,7 @@ def single(sizes: Sequence[int], perm: Perm) -> Swap | None:
     for begin, middle, end in _cuts(len(perm)):
         if perm == _exchange(len(perm), begin, middle, end):
             borders = (0, begin, middle, end, len(perm))
-            return Swap(*(prod(sizes[a:b]) for a, b in zip(borders, borders[1:], strict=False)))
+            return Swap(*(prod(sizes[a:b]) for a, b in pairwise(borders)))
     return None
 
 

@@ -1,4 +1,4 @@
-"""Recurrent layers: what Caffe's unrolled nets compute, and ONNX's recurrent ops as layers or unrolled.
+"""Recurrent layers: what Caffe's unrolled nets compute, and ONNX's recurrent ops as layers; gathers.
 
 Caffe's cell reads x (T, N, ...) and cont (T, N): before step t the state is multiplied by ``cont[t]``, so
 that 0 begins a new sequence. Without ``expose_hidden`` the state before the first step is what the last
@@ -9,6 +9,7 @@ i, o, f, c.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -24,6 +25,7 @@ from caffeforge.runtime.op import Op
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused
 
+PIECES = 256  # of one axis, each a blob of its own
 GATES = (0, 2, 1, 3)  # exchanges o and f: Caffe's order in ONNX's and the other way round
 
 
@@ -174,7 +176,7 @@ def lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """Write LSTM as a layer LSTM for each direction, which exposes its states where the first or last are due."""
+    """Write LSTM as a layer LSTM for each direction; it exposes its states where the first or last are due."""
     _check(op, ("Sigmoid", "Tanh", "Tanh"), sequence_lens)
     if op.input_forget or P is not None:
         raise Refused("input_forget and peepholes have no layer")
@@ -230,6 +232,25 @@ def unrolled(
         e.apply(hub.Unsqueeze(axes=(1,)), (every,), (Y,))
     if Y_h is not None:
         e.apply(hub.Identity(), (states[-1],), (Y_h,))
+
+
+def gather(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
+    """Write Gather at known places: the axis is cut into runs, which are joined in their new order."""
+    axis = op.axis % data.rank
+    size = data.shape[axis]
+    places = [int(place) % size for place in array(indices).numpy().reshape(-1)]
+    begins = [0, *(i for i in range(1, len(places)) if places[i] != places[i - 1] + 1), len(places)]
+    runs = [(places[a], places[b - 1] + 1) for a, b in pairwise(begins)]
+    borders = sorted({0, size, *(border for run in runs for border in run)})
+    if max(len(borders), len(runs)) > PIECES:
+        raise Refused(f"the axis would be cut into more than {PIECES} pieces")
+    sizes = tuple(b - a for a, b in pairwise(borders))
+    pieces = [data]
+    if len(sizes) > 1:
+        pieces = e.values(hub.Split(axis=axis, split=sizes), (data,), len(sizes))
+    at = {border: index for index, border in enumerate(borders)}
+    order = [piece for begin, end in runs for piece in pieces[at[begin] : at[end]]]
+    e.apply(hub.Concat(axis=axis), order, (output,))
 
 
 def _check(op: hub.LSTM | hub.RNN | hub.GRU, activations: tuple[str, ...], lengths: Value | None) -> None:

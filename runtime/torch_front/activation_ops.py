@@ -32,7 +32,7 @@ def leaky_relu(call: Call) -> Value:
 def rrelu(call: Call) -> Value:
     """Take the mean slope, as in evaluation mode.
 
-    aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False,
+    aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False,
     Generator? generator=None) -> Tensor
     """
     if call.argument("training"):
@@ -143,7 +143,7 @@ def softshrink(call: Call) -> Value:
 
 @torch_op(aten.gelu.default)
 def gelu(call: Call) -> Value:
-    """Lower as it is, exact or by tanh: aten::gelu(Tensor self, *, str approximate='none') -> Tensor."""
+    """Lower as it is, exact or by tanh: aten::gelu(Tensor self, *, str approximate="none") -> Tensor."""
     return call.node(hub.Gelu(approximate=call.argument("approximate")), call.value("self"))
 
 
@@ -196,7 +196,7 @@ def selu(call: Call) -> Value:
 
 @torch_op(aten.celu.default)
 def celu(call: Call) -> Value:
-    """Lower as it is: aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor."""
+    """Lower as it is: aten::celu(Tensor self, Scalar alpha=1.) -> Tensor."""
     return call.node(hub.Celu(alpha=float(call.argument("alpha"))), call.value("self"))
 
 

@@ -38,6 +38,7 @@ class Call:
         self.origin = origin(node)
         self.nodes: list[Node] = []
         self._arguments = bind(node.target, node.args, node.kwargs)
+        self._node = node
         self._operands = operands
         value = node.meta["val"]
         self._results: list[torch.Tensor] = [value] if isinstance(value, torch.Tensor) else list(value)
@@ -74,6 +75,14 @@ class Call:
     def has(self, name: str) -> bool:
         """Tell whether an argument is given; an overload may also lack the parameter."""
         return self._arguments.get(name) is not None
+
+    def knows(self, name: str) -> bool:
+        """Tell whether the overload has a parameter."""
+        return name in self._arguments
+
+    def reads_result(self, index: int) -> bool:
+        """Tell whether an operator takes one of several results."""
+        return any(user.args[1:] == (index,) for user in self._node.users)
 
     def value(self, name: str) -> Value:
         """Return the value of a tensor argument; a number becomes a scalar constant of the result's type."""

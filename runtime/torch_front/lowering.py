@@ -18,18 +18,49 @@ from caffeforge.runtime.graph import Node, Value
 
 # Importing a file of handlers registers them.
 from caffeforge.runtime.torch_front import activation_ops as activation_ops
+from caffeforge.runtime.torch_front import adaptive_pool_ops as adaptive_pool_ops
 from caffeforge.runtime.torch_front import arithmetic_ops as arithmetic_ops
+from caffeforge.runtime.torch_front import attention_ops as attention_ops
+from caffeforge.runtime.torch_front import cast_ops as cast_ops
+from caffeforge.runtime.torch_front import compare_ops as compare_ops
 from caffeforge.runtime.torch_front import conv_ops as conv_ops
+from caffeforge.runtime.torch_front import index_ops as index_ops
+from caffeforge.runtime.torch_front import join_ops as join_ops
 from caffeforge.runtime.torch_front import linear_ops as linear_ops
 from caffeforge.runtime.torch_front import norm_ops as norm_ops
+from caffeforge.runtime.torch_front import order_ops as order_ops
+from caffeforge.runtime.torch_front import pointwise_ops as pointwise_ops
 from caffeforge.runtime.torch_front import pool_ops as pool_ops
+from caffeforge.runtime.torch_front import recurrent_ops as recurrent_ops
+from caffeforge.runtime.torch_front import reduce_ops as reduce_ops
+from caffeforge.runtime.torch_front import resize_ops as resize_ops
+from caffeforge.runtime.torch_front import scatter_ops as scatter_ops
 from caffeforge.runtime.torch_front import shape_ops as shape_ops
+from caffeforge.runtime.torch_front import slice_ops as slice_ops
 from caffeforge.runtime.torch_front.call import Call
+from caffeforge.runtime.torch_front.decompose import splice
 from caffeforge.runtime.torch_front.provenance import op_name, origin
+from caffeforge.runtime.torch_front.refusals import reason
 from caffeforge.runtime.torch_front.registry import HANDLERS, Result
 from caffeforge.runtime.torch_front.weights import Weights
 
 aten = torch.ops.aten
+
+# Operators that read of their tensor its shape and type only: their result is the same for all inputs.
+_SHAPE_ONLY: Final = frozenset(
+    {
+        aten.empty_like.default,
+        aten.fill.Scalar,
+        aten.full_like.default,
+        aten.new_empty.default,
+        aten.new_full.default,
+        aten.new_ones.default,
+        aten.new_zeros.default,
+        aten.ones_like.default,
+        aten.zero.default,
+        aten.zeros_like.default,
+    }
+)
 
 # Operators that give their tensor as it is: of a constant, its own memory stays.
 _SAME: Final = frozenset(
@@ -90,17 +121,20 @@ class Lowering:
         Raises:
             FrontEndError: lists every operator that has no handler or that its handler refuses.
         """
-        for node in graph.nodes:
-            if node.op != "call_function":
-                continue
-            try:
-                self._visit(node)
-            except FrontEndError as error:
-                where = error.where or str(origin(node))
-                self._refusals.append(FrontEndError(error.what, where=where, hint=error.hint))
-                self.operands[node] = _stand_in(node)
+        for node in list(graph.nodes):
+            if node.op == "call_function" and node in graph.nodes:
+                self._try(node)
         if self._refusals or self._without_handler:
             raise self._report()
+
+    def _try(self, node: FxNode) -> None:
+        """Lower an operator; what is wrong with it is kept for the report."""
+        try:
+            self._visit(node)
+        except FrontEndError as error:
+            where = error.where or str(origin(node))
+            self._refusals.append(FrontEndError(error.what, where=where, hint=error.hint))
+            self.operands[node] = _stand_in(node)
 
     def _visit(self, node: FxNode) -> None:
         if self._is_constant(node):
@@ -115,8 +149,12 @@ class Lowering:
             return
         handler = HANDLERS.get(node.target) if isinstance(node.target, OpOverload) else None
         if handler is None:
-            self._without_handler.setdefault(op_name(node), []).append(node)
-            self.operands[node] = _stand_in(node)
+            parts = splice(node) if isinstance(node.target, OpOverload) else None
+            if parts is None:
+                self._without_handler.setdefault(op_name(node), []).append(node)
+                self.operands[node] = _stand_in(node)
+            for part in parts or ():
+                self._try(part)
             return
         call = Call(node, self.operands)
         result = self.operands[node] = handler(call)
@@ -134,10 +172,15 @@ class Lowering:
                 return False
         elif node.target is not operator.getitem:
             return False
+        if node.target in _SHAPE_ONLY:
+            return True
         return all(operand in self.constants for operand in node.all_input_nodes)
 
     def _compute(self, node: FxNode) -> Any:
-        args, kwargs = map_arg((node.args, node.kwargs), self.constants.__getitem__)
+        if node.target in _SHAPE_ONLY and node.all_input_nodes[0] not in self.constants:
+            args, kwargs = map_arg((node.args, node.kwargs), _of_same_shape)
+        else:
+            args, kwargs = map_arg((node.args, node.kwargs), self.constants.__getitem__)
         if node.target in _SAME:
             return args[0]
         with torch.no_grad():
@@ -175,7 +218,14 @@ class Lowering:
 
 def _missing(op: str, nodes: Sequence[FxNode]) -> str:
     first = origin(nodes[0])
-    return f"{op}, {len(nodes)} time{'s' if len(nodes) > 1 else ''}, first in {first}"
+    text = f"{op}, {len(nodes)} time{'s' if len(nodes) > 1 else ''}, first in {first}"
+    why = reason(op.partition(" ")[0])
+    return f"{text}: {why}" if why else text
+
+
+def _of_same_shape(node: FxNode) -> torch.Tensor:
+    value: torch.Tensor = node.meta["val"]
+    return torch.empty(value.shape, dtype=value.dtype)
 
 
 def _stand_in(node: FxNode) -> Result:

@@ -11,7 +11,7 @@ from caffeforge.generated import hub
 from caffeforge.runtime.array import Dense
 from caffeforge.runtime.graph import Value, constant
 from caffeforge.runtime.torch_front.call import Call
-from caffeforge.runtime.torch_front.layout import expanded, reshaped, sliced, squeezed, swapped, unsqueezed
+from caffeforge.runtime.torch_front.layout import reshaped, sliced, squeezed, swapped, unsqueezed
 from caffeforge.runtime.torch_front.reduce_ops import Reduction, reduced
 from caffeforge.runtime.torch_front.registry import Result, torch_op
 
@@ -143,12 +143,49 @@ def _row(call: Call) -> tuple[Value, int]:
 
 
 def _place(call: Call, op: type[hub.ArgMax | hub.ArgMin]) -> Value:
+    """Return the place of an extreme: along an axis, or of all elements in a row."""
     x, axis = _row(call)
-    dims = [1 if i == axis else size for i, size in enumerate(x.dims)]
-    kept = call.helper(op(axis=axis, keepdims=1), x, dims=dims, dtype="int64")
-    if call.dims == kept.dims:
-        return kept
-    call.nodes.pop()
-    if len(call.dims) == x.rank - 1:
-        return call.helper(op(axis=axis, keepdims=0), x, dims=call.dims, dtype="int64")
-    return reshaped(call, call.helper(op(axis=axis, keepdims=1), x, dims=dims, dtype="int64"), call.dims, kept=0)
+    along = call.has("dim") and call.value("self").rank > 0
+    keep = int(along and call.argument("keepdim"))
+    dims = [1 if i == axis else size for i, size in enumerate(x.dims) if keep or i != axis]
+    place = call.helper(op(axis=axis, keepdims=keep), x, dims=dims, dtype="int64")
+    return reshaped(call, place, call.dims, kept=0 if not along else None)
+
+
+def _extreme(
+    call: Call, reduction: type[hub.ReduceMax | hub.ReduceMin], op: type[hub.ArgMax | hub.ArgMin]
+) -> Result:
+    x, axis = _row(call)
+    value = call.cast(reduced(call, reduction, x, (axis,)), call.dtype)
+    return [reshaped(call, value, call.dims, kept=0 if call.dims == () else None), _place(call, op)]
+
+
+def _ordered(call: Call, count: int, *, largest: bool) -> list[Value]:
+    """Return the `count` largest or smallest in order, and their places."""
+    x, axis = _row(call)
+    dims = [count if i == axis else size for i, size in enumerate(x.dims)]
+    op = hub.TopK(axis=axis, largest=int(largest), sorted=1, K=count)
+    values, places = call.helper_of_many(op, x, results=[(x.dtype, dims), ("int64", dims)])
+    scalar = not call.value("self").rank
+    if scalar:
+        values, places = reshaped(call, values, ()), reshaped(call, places, ())
+    return [call.cast(values, call.value("self").dtype), places]
+
+
+def _kth(call: Call, k: int) -> Result:
+    values, places = _ordered(call, k, largest=False)
+    if not values.rank:
+        return [values, places]
+    axis = call.axis("dim", values.rank)
+    found = [sliced(call, value, axis, k - 1, k) for value in (values, places)]
+    return found if call.argument("keepdim") else [squeezed(call, value, axis) for value in found]
+
+
+def _running(call: Call, x: Value, op: Reduction, neutral: float) -> Value:
+    """Reduce rows of a square in which what lies behind the diagonal is `neutral`."""
+    axis, last = call.axis("dim", x.rank), x.rank - 1
+    row = unsqueezed(call, swapped(call, x, axis, last), last)
+    size = x.shape[axis]
+    below = constant("", Dense(np.tri(size, dtype=bool)))
+    square = call.pointwise(hub.Where(), below, row, call.full((), neutral, x.dtype), dtype=x.dtype)
+    return swapped(call, reduced(call, op, square, (last + 1,), keep=False), axis, last)

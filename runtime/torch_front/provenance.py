@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from torch._ops import OpOverload
 from torch.fx import Node
 
 from caffeforge.runtime.graph import Origin
 from caffeforge.runtime.torch_front import frames
+
+# In the meta of an operator that stands for another one: the name of that one.
+SPLICED: Final = "spliced_from"
 
 _REPETITION = re.compile(r"@(\d+)$")
 
@@ -35,17 +38,20 @@ def module_calls(node: Node) -> list[ModuleCall]:
 
 
 def op_name(node: Node) -> str:
-    """Return the operator as PyTorch names it, such as ``aten.conv2d.default``."""
-    if isinstance(node.target, OpOverload):
-        return str(node.target)
-    return getattr(node.target, "__name__", str(node.target))
+    """Return the operator as PyTorch names it, such as ``aten.conv2d.default``.
+
+    A part of another operator's decomposition is named with it: ``aten.fmod.Scalar (of aten.roll.default)``.
+    """
+    target = node.target
+    name = str(target) if isinstance(target, OpOverload) else getattr(target, "__name__", str(target))
+    return f"{name} (of {node.meta[SPLICED]})" if SPLICED in node.meta else name
 
 
 def short_name(node: Node) -> str:
     """Return the operator's bare name, such as ``conv2d``."""
     if isinstance(node.target, OpOverload):
         return node.target._schema.name.rpartition("::")[2]
-    return op_name(node)
+    return getattr(node.target, "__name__", str(node.target))
 
 
 def origin(node: Node) -> Origin:

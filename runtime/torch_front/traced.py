@@ -30,7 +30,7 @@ class Traced:
         inputs: the placeholders of the inputs, in order.
         state: the model's own tensors by their placeholders: parameters, buffers, constants.
         names: the names of those tensors that have one, as ``layer1.0.conv1.weight``.
-        outputs: what the model returns, flattened, without what is None.
+        places: where in the graph's output the tensors stand that the model returns, without what is None.
         notes: what the user should know about in-place operators.
     """
 
@@ -38,7 +38,7 @@ class Traced:
     inputs: list[FxNode]
     state: dict[FxNode, torch.Tensor]
     names: dict[FxNode, str]
-    outputs: list[FxNode]
+    places: list[int]
     notes: list[str]
 
     @staticmethod
@@ -70,11 +70,17 @@ class Traced:
                 raise FrontEndError(f"the model uses {node.name}, a {kind}, which is no tensor")
         if foreign and any(map(writes, graph.nodes)):
             restore_storages(program.graph_module, graph)
-        outputs = _outputs(program, graph)
+        places = _outputs(program, graph)
         for node in [node for node in graph.nodes if node.target in _CHECKS]:
             graph.erase_node(node)
         notes = functionalize(graph, state.keys())
-        return Traced(graph, inputs, state, names, [_result(graph, index) for index in outputs], notes)
+        return Traced(graph, inputs, state, names, places, notes)
+
+    @property
+    def outputs(self) -> list[FxNode]:
+        """What the model returns, flattened, without what is None."""
+        results: Any = self.graph.output_node().args[0]
+        return [results[place] for place in self.places]
 
 
 def _copy(graph: FxGraph) -> FxGraph:
@@ -109,6 +115,3 @@ def _outputs(program: ExportedProgram, graph: FxGraph) -> list[int]:
         raise FrontEndError("the model returns no tensor")
     return found
 
-
-def _result(graph: FxGraph, index: int) -> Any:
-    return graph.output_node().args[0][index]  # type: ignore[index]

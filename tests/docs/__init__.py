@@ -1,0 +1,1 @@
+"""Tests that what the documentation says and shows is so."""

@@ -1,0 +1,80 @@
+"""docs/rules.md: every example is generated, does what it says, and the tables are up to date."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from caffeforge.generated import hub
+from caffeforge.generator import mapping_reader
+from caffeforge.generator.diagnostics import GenerationError
+from tests import checkout
+from tests.docs import reference
+from tests.docs.backends import application, build, written
+from tests.docs.blocks import Block, blocks
+
+RULES = checkout.ROOT / "docs" / "rules.md"
+BLOCKS = blocks(RULES, "yaml")
+BECOMES = re.compile(r"^# (?P<op>[\w.]+\(.*\)) becomes (?P<layers>.+)$", re.MULTILINE)
+MARK = re.compile(r"# example(?: of error (?P<id>[\w-]+))?\n")
+HEAD = "backend: docs\nextends: bvlc\n"
+
+right = [block for block in BLOCKS if block.text.startswith("# example\n")]
+wrong = [block for block in BLOCKS if block.text.startswith("# example of error")]
+
+
+def mapping(block: Block) -> str:
+    """Return an example as a whole mapping."""
+    return block.text if "\nbackend:" in block.text else HEAD + block.text
+
+
+def test_every_block_says_whether_it_is_right() -> None:
+    assert [block.name for block in BLOCKS if not MARK.match(block.text)] == []
+    assert right and wrong
+
+
+@pytest.mark.parametrize("block", right, ids=lambda block: block.name)
+def test_examples_do_what_they_say(block: Block, tmp_path: Path) -> None:
+    backend = build(tmp_path, mapping(block))
+    ops = hub.OPS | {name: custom.op for name, custom in backend.custom.items()}
+    for index, match in enumerate(BECOMES.finditer(block.text)):
+        graph = application(match["op"], dict(ops))
+        assert " + ".join(written(backend, graph, tmp_path / str(index))) == match["layers"]
+
+
+@pytest.mark.parametrize("block", wrong, ids=lambda block: block.name)
+def test_wrong_examples_give_their_error(block: Block, tmp_path: Path) -> None:
+    mark = MARK.match(block.text)
+    assert mark is not None
+    with pytest.raises(GenerationError) as caught:
+        build(tmp_path, mapping(block))
+    assert {diagnostic.id for diagnostic in caught.value.diagnostics} == {mark["id"]}
+
+
+@pytest.mark.parametrize("table", reference.TABLES, ids=lambda table: table.file)
+def test_tables_are_up_to_date(table: reference.Table) -> None:
+    assert table.current() == table.text(), "run python tests/docs/reference.py"
+
+
+def test_every_key_has_its_place() -> None:
+    """Each key that the reader of mappings knows stands in the grammar, and the grammar has no others."""
+    names = [name for name in vars(mapping_reader) if name.endswith("_KEYS")]
+    known = {key for name in names for key in getattr(mapping_reader, name)}
+    (grammar,) = blocks(RULES, "ebnf")
+    said = set(re.findall(r'"([a-z_]+)"', grammar.text)) - {"if", "else", "for", "in", "tops"}
+    only_in_hub = {"fusions", "lowerings"}
+    words = {"fields"}
+    expected = known - only_in_hub - {"prepend", "append", "amend"} | words
+    assert said - {"prepend", "append", "amend", "expr", "source"} == expected - {"expr", "source", "else"}
+
+
+def test_links_lead_somewhere() -> None:
+    text = RULES.read_text(encoding="utf-8")
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        file, _, anchor = target.partition("#")
+        assert not file or (RULES.parent / file).exists(), target
+        assert file or anchor in anchors, target
