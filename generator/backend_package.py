@@ -20,6 +20,8 @@ from caffeforge.generator.patterns import Patterns
 from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, laid_out, literal
 from caffeforge.generator.readers import Readers
+from caffeforge.generator.rule_checks import RuleChecks
+from caffeforge.generator.schema_checks import ClassNames, check_schema
 from caffeforge.generator.templates import render
 
 ABI = 1  # the runtime ABI that the templates are written for
@@ -36,6 +38,7 @@ SKELETON = {
     "blob_double_data": ("BlobProto", "double_data"),
     "shape_dim": ("BlobShape", "dim"),
 }
+OPTIONAL = ("blob_double_data",)  # older dialects have no weights of that type
 
 
 def files(
@@ -48,9 +51,12 @@ def files(
 ) -> dict[str, str]:
     """Return the package's files as {path within it: text}; errors go to the printer's diagnostics."""
     diagnostics = printer.diagnostics
+    check_schema(schema, diagnostics)
     skeleton = _skeleton(schema, diagnostics)
     diagnostics.raise_if_any()
     types = message_classes.layer_types(mapping.types, schema, inheritance, diagnostics)
+    keys = {name: key for name, (key, _) in mapping.types.items()}
+    ClassNames(schema, diagnostics).check(types, keys)
     backend = Code(mapping.backend.text)
     base = {"header": header, "backend": backend}
     hub = replace(hub, ops=hub.ops | custom_ops.hub_ops(mapping.custom, printer))
@@ -63,6 +69,7 @@ def files(
     examples = [*found.of_patterns(mapping.patterns), *found.of_ops(mapping.ops)]
     custom = custom_ops.context(mapping.custom, hub.ops, printer)
     net = _net(mapping, types, diagnostics)
+    RuleChecks(inheritance.file, diagnostics).mapping(mapping)
     diagnostics.raise_if_any()
     package = {
         "abi": ABI,
@@ -88,14 +95,22 @@ def files(
 
 
 def _skeleton(schema: ProtoSchema, diagnostics: Diagnostics) -> Code:
-    args = []
+    args, missing = [], set()
     for key, (message, name) in SKELETON.items():
-        field = schema.messages[message].field(name) if message in schema.messages else None
-        if field is None:
-            sentence = f"the schema has no field {message}.{name}, which every net needs"
-            diagnostics.error("schema-skeleton", Position(schema.file), sentence)
-        else:
+        found = schema.messages.get(message)
+        field = found.field(name) if found is not None else None
+        if field is not None:
             args.append(f"{key}={field.number}")
+        elif found is not None and key in OPTIONAL:
+            args.append(f"{key}=0")
+        elif found is not None:
+            sentence = f"{message} has no field {name}, which every net needs"
+            diagnostics.error("schema-skeleton", Position(schema.file, found.line, found.column), sentence)
+        elif found is None and message not in missing:
+            missing.add(message)
+            sentence = f"the schema has no message {message}, which every net needs"
+            hint = "gen-backend takes a whole caffe.proto" if len(missing) == 1 else ""
+            diagnostics.error("schema-skeleton", Position(schema.file, 1, 1), sentence, hint)
     return call("Skeleton", args, 4)
 
 

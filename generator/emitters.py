@@ -13,18 +13,17 @@ from caffeforge.generator.expression import Name, Printer, Scope, names_in
 from caffeforge.generator.hub_schema import HubOp, HubSchema
 from caffeforge.generator.mapping import Alternative, LayerEntry, NetRule, Rule
 from caffeforge.generator.message_classes import LayerType
-from caffeforge.generator.names import function_name, place
+from caffeforge.generator.names import TAKEN, free_name, function_name, place
 from caffeforge.generator.parameters import ParameterPrinter
 from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, literal, tuple_of
-from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_code import conditions, lets, refuse_unless
 from caffeforge.generator.source import Source
 from caffeforge.generator.types import ARRAY, BOOL, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
 
-RESERVED = {"e", "op", "hub", "lib", "layers", "top"}
+RESERVED = {"e", "top", *TAKEN}
 
 
 @dataclass
@@ -45,6 +44,7 @@ class Emitters:
     def context(self, rules: list[Rule], net: NetRule) -> dict[str, Any]:
         """Return what the template of ``emit.py`` prints."""
         functions, table = [], []
+        taken = {"input_layer"}
         for rule in rules:
             op = self.hub.ops.get(rule.name.text)
             if op is None:
@@ -54,7 +54,8 @@ class Emitters:
                 continue
             entries = []
             for index, alternative in enumerate(rule.alternatives):
-                name = function_name(self.prefix, op.class_name, index, len(rule.alternatives))
+                name = function_name(self.prefix, op.class_name, index, len(rule.alternatives), taken)
+                taken.add(name)
                 function = self._fitting(name, op, alternative)
                 if function is not None:
                     functions.append(function)
@@ -151,8 +152,11 @@ class Emitters:
 
     def _rewrite(self, op: HubOp, alternative: Alternative, scope: Scope) -> list[str]:
         assert alternative.rewrite is not None
-        results = {f.name: ("*" if f.option == "variadic" else "") + python_name(f.name) for f in op.outputs}
-        rewriter = Rewriter(self.printer, self.hub.ops, "e", results)
+        results = {
+            f.name: ("*" if f.option == "variadic" else "") + scope.names[f.name].code for f in op.outputs
+        }
+        required = [f.name for f in op.outputs if f.option != "optional"]
+        rewriter = Rewriter(self.printer, self.hub.ops, "e", results, required=required)
         return rewriter.print(alternative.rewrite, scope)
 
     def _layers(self, op: HubOp, entries: tuple[LayerEntry, ...], scope: Scope) -> list[str]:
@@ -214,7 +218,4 @@ def _known_statics(op: HubOp) -> set[str]:
 def _parameter_name(name: str, parameters: list[str]) -> Code:
     """Return a formal's name as a parameter that no other parameter and no reserved name has."""
     taken = RESERVED | {p.partition(":")[0] for p in parameters}
-    python = python_name(name)
-    while python in taken:
-        python = python_name(f"{python}_")
-    return python
+    return free_name(name, taken)

@@ -1,7 +1,7 @@
 """Expressions of mappings: a checked subset of Python's grammar, printed as plain Python.
 
 Nothing is evaluated here. An expression is parsed with ``ast``; each name must be known to the rule's
-scope, each function to ``runtime/lib.py``; what is printed holds checked names and quoted literals only.
+scope, each function to the library; what is printed holds checked names and quoted literals only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.library import BUILTINS, Function
+from caffeforge.generator.names import TAKEN, free_name
 from caffeforge.generator.python_text import literal
+from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.source import Source, SourceError, shortened
 from caffeforge.generator.type_check import TypeChecker
 from caffeforge.generator.types import ANY, ANY_OR_NONE, Type
@@ -214,7 +216,7 @@ class Printer:
         base = node.value
         if not node.attr.isidentifier() or node.attr.startswith("_"):
             self.error("expression-form", source, node, f"{node.attr!r} is not a field")
-        return f"{self._wrap(base, scope, source, ATOM)}.{node.attr}", ATOM
+        return f"{self._wrap(base, scope, source, ATOM)}.{python_name(node.attr)}", ATOM
 
     def _subscript(self, node: ast.Subscript, scope: Scope, source: Source) -> tuple[str, int]:
         base = self._wrap(node.value, scope, source, ATOM)
@@ -270,8 +272,10 @@ class Printer:
             ATOM,
         )
 
-    def comprehension(self, node: ast.ListComp, scope: Scope, source: Source, element: Element) -> str:
-        """Print ``x for names in list``; `element` prints its head in the inner scope."""
+    def comprehension(
+        self, node: ast.ListComp, scope: Scope, source: Source, element: Element, builder: str = ""
+    ) -> str:
+        """Print ``x for names in list``; `element` prints its head in the inner scope, with the builder."""
         loop = node.generators[0]
         targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
         names = [t.id for t in targets if isinstance(t, ast.Name)]
@@ -281,8 +285,9 @@ class Printer:
             )
             return "()"
         listed = self.expression(loop.iter, scope, source)
-        inner = scope.extended({name: Name(name) for name in names})
-        return f"{element(node.elt, inner)} for {', '.join(names)} in {listed}"
+        codes = [free_name(name, TAKEN | {builder}) for name in names]
+        inner = scope.extended({name: Name(code) for name, code in zip(names, codes, strict=True)})
+        return f"{element(node.elt, inner)} for {', '.join(codes)} in {listed}"
 
     def _call(self, node: ast.Call, scope: Scope, source: Source) -> tuple[str, int]:
         if not isinstance(node.func, ast.Name) or node.keywords:
@@ -310,7 +315,7 @@ class Printer:
             )
         args = ", ".join(self._wrap(arg, scope, source, TERNARY) for arg in node.args)
         args += ", strict=True" if name == "zip" else ""
-        return f"{'' if name in BUILTINS and name not in self.functions else 'lib.'}{name}({args})", ATOM
+        return f"{function.module}{'.' if function.module else ''}{name}({args})", ATOM
 
     def _has(self, node: ast.Call, scope: Scope, source: Source) -> tuple[str, int]:
         arg = node.args[0] if len(node.args) == 1 else None

@@ -73,17 +73,17 @@ def _hub(folder: Path, diagnostics: Diagnostics) -> Package:
     texts = {name: read_text(folder / name, diagnostics) for name in HUB_FILES}
     diagnostics.raise_if_any()
     schema = _hub_schema(folder, texts, diagnostics)
-    root = yaml_source.load(texts["rewrites.yaml"], str(folder / "rewrites.yaml"), diagnostics)
+    file = str(folder / "rewrites.yaml")
+    root = yaml_source.load(texts["rewrites.yaml"], file, diagnostics)
     rewrites = mapping_reader.read_rewrites(root, diagnostics) if root is not None else mapping.RewritesFile()
-    printer = Printer(functions(), diagnostics)
-    files = hub_package.files(schema, rewrites, printer, _header(name_of(folder), texts, "schemas/hub"))
-    diagnostics.raise_if_any()
+    if not schema.ops:
+        diagnostics.raise_if_any()
+    header = _header(name_of(folder), texts, "schemas/hub")
+    files = hub_package.files(schema, rewrites, Printer(functions(), diagnostics), header, file)
     return Package("hub", files)
 
 
-def _hub_schema(
-    folder: Path, texts: Mapping[str, str], diagnostics: Diagnostics
-) -> hub_schema.HubSchema:
+def _hub_schema(folder: Path, texts: Mapping[str, str], diagnostics: Diagnostics) -> hub_schema.HubSchema:
     printer = Printer({}, diagnostics)
     places = (str(folder / "opset.json"), str(folder / "ops.yaml"))
     return hub_schema.read(texts["opset.json"], texts["ops.yaml"], places, printer)
@@ -158,8 +158,8 @@ def differences(package: Package, out: Path) -> list[str]:
         if old is None:
             found.append(f"missing: {path}\n")
         elif old != text:
-            lines = [side.splitlines(keepends=True) for side in (old, text)]
-            found.append("".join(difflib.unified_diff(*lines, str(path), f"{path} (generated)")))
+            before, after = (side.splitlines(keepends=True) for side in (old, text))
+            found.append("".join(difflib.unified_diff(before, after, str(path), f"{path} (generated)")))
     return found + [f"extra: {path}\n" for path in _extra(package, folder)]
 
 

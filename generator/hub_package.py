@@ -13,11 +13,18 @@ from caffeforge.generator.mapping import NetRule, RewritesFile
 from caffeforge.generator.patterns import Patterns
 from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, list_of, literal, tuple_of
+from caffeforge.generator.rule_checks import RuleChecks
 from caffeforge.generator.templates import render
 
 
-def files(schema: HubSchema, rewrites: RewritesFile, printer: Printer, header: Code) -> dict[str, str]:
-    """Return the package's files as {path within it: text}; errors go to the printer's diagnostics."""
+def files(
+    schema: HubSchema, rewrites: RewritesFile, printer: Printer, header: Code, file: str
+) -> dict[str, str]:
+    """Return the package's files as {path within it: text}; `file` is the name of rewrites.yaml in errors.
+
+    Raises:
+        GenerationError: the printer's diagnostics hold errors.
+    """
     ops = [op_context(op) for op in schema.ops.values()]
     names = [op.name for op in schema.ops.values()]
     table = dict_of("OPS: _Final[_Mapping[str, type[_Op]]] = ", [f"{literal(n)}: {n}" for n in names], 0)
@@ -26,6 +33,8 @@ def files(schema: HubSchema, rewrites: RewritesFile, printer: Printer, header: C
     nothing = ProtoSchema("", "", {}, {}, b"")
     lowerings = Emitters(nothing, {}, schema, printer, prefix="lower").context(rewrites.lowerings, NetRule())
     fusions = Patterns(schema, printer).context(rewrites.fusions)
+    RuleChecks(file, printer.diagnostics).rewrites(rewrites)
+    printer.diagnostics.raise_if_any()
     found = Examples(schema.ops, printer.diagnostics)
     examples = [*found.of_patterns(rewrites.fusions), *found.of_ops(rewrites.lowerings)]
     return {

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+from caffeforge.generator import opset_file
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
+from caffeforge.generator.opset_file import KINDS
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.types import ANY, OF_ATTRIBUTE, Type
 from caffeforge.generator.yaml_reader import source_of
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence, load
 
-KINDS = {
-    "INT": "int",
-    "INTS": "ints",
-    "FLOAT": "float",
-    "FLOATS": "floats",
-    "STRING": "string",
-    "STRINGS": "strings",
-    "TENSOR": "tensor",
-    "SPARSE_TENSOR": "tensor",
-    "GRAPH": "graph",
-    "TYPE_PROTO": "type",
-}
 HELD = {
     "int": "int",
     "ints": "tuple[int, ...]",
@@ -36,6 +25,11 @@ HELD = {
     "tensor": "object",
     "graph": "object",
     "type": "object",
+}
+ELEMENTS = {
+    "int": ("tensor(int64)", "tensor(int32)"),
+    "float": ("tensor(float)",),
+    "bool": ("tensor(bool)",),
 }
 STATIC_KINDS = ("int", "ints", "float", "floats", "bool")
 OP_KEYS = ("drop", "require", "default", "static")
@@ -111,27 +105,26 @@ class HubSchema:
     ops: dict[str, HubOp]
 
 
-def read(opset_json: str, ops_yaml: str, file: str, printer: Printer) -> HubSchema:
-    """Return the hub's operators; what ops.yaml gets wrong goes to the printer's diagnostics.
+def read(opset_json: str, ops_yaml: str, files: tuple[str, str], printer: Printer) -> HubSchema:
+    """Return the hub's operators; what is wrong goes to the printer's diagnostics.
 
     Args:
         opset_json: text of the opset description.
         ops_yaml: text of the decisions on top of it.
-        file: the name of ops.yaml in diagnostics.
+        files: the names of the two in diagnostics.
         printer: prints expressions and holds the diagnostics.
     """
-    described = json.loads(opset_json)
+    diagnostics = printer.diagnostics
+    described = opset_file.read(opset_json, files[0], diagnostics) or {"opset": 0, "ops": {}}
     ops = {name: _op(name, data) for name, data in described["ops"].items() if not data["deprecated"]}
-    decisions = load(ops_yaml, file, printer.diagnostics)
-    for key, node in decisions.entries if decisions else ():
+    decisions = load(ops_yaml, files[1], diagnostics)
+    for key, node in decisions.entries if decisions and ops else ():
         if key.text not in ops:
-            printer.diagnostics.unknown("unknown-op", key.position, "op", key.text, ops)
+            diagnostics.unknown("unknown-op", key.position, "op", key.text, ops)
         elif isinstance(node, Mapping):
             ops[key.text] = _Decisions(described["ops"][key.text], printer).apply(ops[key.text], node)
         else:
-            printer.diagnostics.error(
-                "hub-entry", node.position, f"the entry of {key.text} must be a mapping"
-            )
+            diagnostics.error("hub-entry", node.position, f"the entry of {key.text} must be a mapping")
     return HubSchema(described["opset"], ops)
 
 
@@ -160,6 +153,8 @@ class _Decisions:
         self.diagnostics: Diagnostics = printer.diagnostics
 
     def apply(self, op: HubOp, entry: Mapping) -> HubOp:
+        if not entry.entries:
+            self.diagnostics.error("no-effect", entry.position, f"the entry of {op.name} says nothing")
         for key, node in entry.entries:
             if key.text not in OP_KEYS:
                 self.diagnostics.unknown("unknown-key", key.position, "key", key.text, OP_KEYS)
@@ -168,10 +163,18 @@ class _Decisions:
         return op
 
     def _names(self, node: Node) -> list[Scalar]:
-        if isinstance(node, Sequence):
-            return [item for item in node.items if isinstance(item, Scalar)]
-        self.diagnostics.error("hub-entry", node.position, "a list of names is expected here")
-        return []
+        names = node.items if isinstance(node, Sequence) else ()
+        words = [item for item in names if isinstance(item, Scalar)]
+        if not words or len(words) < len(names):
+            self.diagnostics.error("hub-entry", node.position, "a list of names is expected here")
+        return words
+
+    def _entries(self, node: Node) -> list[tuple[Scalar, Scalar]]:
+        entries = node.entries if isinstance(node, Mapping) else ()
+        words = [(key, value) for key, value in entries if isinstance(value, Scalar)]
+        if not words or len(words) < len(entries):
+            self.diagnostics.error("hub-entry", node.position, "a mapping of names to words is expected here")
+        return words
 
     def _known(self, op: HubOp, name: Scalar) -> bool:
         if op.attribute(name.text) is None:
@@ -194,17 +197,21 @@ class _Decisions:
         return replace(op, attributes=tuple(changed))
 
     def _default(self, op: HubOp, node: Node) -> HubOp:
-        for key, value in node.entries if isinstance(node, Mapping) else ():
-            if not self._known(op, key) or not isinstance(value, Scalar):
+        for key, value in self._entries(node):
+            attribute = op.attribute(key.text)
+            if not self._known(op, key) or attribute is None:
                 continue
+            if attribute.required:
+                sentence = f"{key.text} must be given, so that a default has no effect"
+                self.diagnostics.error("no-effect", key.position, sentence)
             names = {a.name: Name(a.python, type=a.type) for a in op.attributes if a.required}
-            code = self.printer.print(source_of(value), Scope(names))
+            code = self.printer.print(source_of(value), Scope(names), attribute.type)
             changed = (replace(a, computed=code) if a.name == key.text else a for a in op.attributes)
             op = replace(op, attributes=tuple(changed))
         return op
 
     def _static(self, op: HubOp, node: Node) -> HubOp:
-        for key, kind in node.entries if isinstance(node, Mapping) else ():
+        for key, kind in self._entries(node):
             formal = next((f for f in op.inputs if f.name == key.text), None)
             if formal is None:
                 known = [f.name for f in op.inputs]
@@ -212,14 +219,29 @@ class _Decisions:
                     "unknown-input", key.position, f"input of {op.name}", key.text, known
                 )
                 continue
-            if not isinstance(kind, Scalar) or kind.text not in STATIC_KINDS:
-                text = kind.text if isinstance(kind, Scalar) else "a list"
-                self.diagnostics.unknown("unknown-kind", kind.position, "kind", text, STATIC_KINDS)
+            if kind.text not in STATIC_KINDS:
+                self.diagnostics.unknown("unknown-kind", kind.position, "kind", kind.text, STATIC_KINDS)
+                continue
+            problem = self._static_problem(op, formal, kind.text)
+            if problem:
+                self.diagnostics.error("hub-static", key.position, problem)
                 continue
             attribute = Attribute(key.text, kind.text, static=True, dtype=self._dtype(op, key.text))
             inputs = tuple(replace(f, static=True) if f is formal else f for f in op.inputs)
             op = replace(op, inputs=inputs, attributes=(*op.attributes, attribute))
         return op
+
+    def _static_problem(self, op: HubOp, formal: Formal, kind: str) -> str:
+        """Return why an input cannot be a field of the kind, empty if it can."""
+        if formal.option == "variadic":
+            return f"{formal.name} stands for any number of inputs and can be no field"
+        if op.attribute(formal.name) is not None:
+            return f"{op.name} has an attribute {formal.name} too"
+        word = next(p["type"] for p in self.described["inputs"] if p["name"] == formal.name)
+        allowed = self.described["types"].get(word, [word])
+        if not set(ELEMENTS[kind.removesuffix("s")]) & set(allowed):
+            return f"{formal.name} holds no {kind.removesuffix('s')}: it is {', '.join(allowed[:3])}"
+        return ""
 
     def _dtype(self, op: HubOp, name: str) -> str:
         """Return an input's element type; empty if it is that of the first input."""

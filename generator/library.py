@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from caffeforge.generator.types import ANY, Type, of_annotation
 
 RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
-LIB = RUNTIME / "lib.py"
+LIBS = (RUNTIME / "lib.py", RUNTIME / "matrices.py")
 HOOKS = RUNTIME / "hooks"  # functions that a mapping names by hook:, a file per backend
 
 
@@ -20,6 +20,7 @@ class Function:
     Attributes:
         least: how many values it takes at least, `most` at most.
         parameters: for each value the types that it may have.
+        module: the file that it stands in.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Function:
     most: int
     parameters: tuple[tuple[Type, ...], ...] = ()
     returns: Type = ANY
+    module: str = ""
 
     def arity(self) -> str:
         """Return the number of values in words."""
@@ -55,15 +57,19 @@ BUILTINS = {
 }
 
 
-def functions(path: Path = LIB) -> dict[str, Function]:
-    """Return the public functions of `path` by name, without importing it; none if there is no such file."""
+def functions(*paths: Path) -> dict[str, Function]:
+    """Return the public functions of files by name, without importing them; none where there is no file."""
+    return {name: function for path in paths or LIBS for name, function in _of_file(path).items()}
+
+
+def _of_file(path: Path) -> dict[str, Function]:
     found: dict[str, Function] = {}
     aliases: dict[str, ast.expr] = {}
     for node in ast.parse(path.read_bytes()).body if path.exists() else ():
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             aliases[node.targets[0].id] = node.value
         elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            found[node.name] = _function(node, aliases)
+            found[node.name] = replace(_function(node, aliases), module=path.stem)
     return found
 
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from keyword import iskeyword
+
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.mapping import (
-    Alternative,
     ConstraintRule,
     CustomOp,
-    LayerEntry,
     MappingFile,
     NetRule,
     PatternRule,
     RewritesFile,
     Rule,
 )
-from caffeforge.generator.source import Source
+from caffeforge.generator.python_text import is_name
 from caffeforge.generator.rule_reader import LAYER, LOWERING, OP, RuleForm, RuleReader
+from caffeforge.generator.schema_folder import SCHEMAS
+from caffeforge.generator.source import Source
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
-TREWRITES_KEYS = ("fusions", "lowerings")
+TOP_KEYS = ("backend", "extends", "types", "ops", "layers", "patterns", "constraints", "custom", "net")
+REWRITES_KEYS = ("fusions", "lowerings")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "torch", "reference")
+RESERVED_BACKENDS = ("hub", "onnx")  # packages of caffeforge's own in generated/
 NET_KEYS = ("input", "loose_tops", "in_place", "views")
 
 
@@ -29,22 +33,15 @@ def read_rewrites(root: Mapping, diagnostics: Diagnostics) -> RewritesFile:
     return _Reader(diagnostics).rewrites(root)
 
 
-def read(root: Mapping, diagnostics: Diagnostics) -> MappingFile:
-    """Return what a mapping says; its mistakes of form go to `diagnostics`."""
-    return _Reader(diagnostics).file(root)
+def read(root: Mapping, folder: str, diagnostics: Diagnostics) -> MappingFile:
+    """Return what the mapping in `folder` says; its mistakes of form go to `diagnostics`."""
+    return _Reader(diagnostics).file(root, folder)
 
 
 class _Reader(RuleReader):
-    def file(self, root: Mapping) -> MappingFile:
+    def file(self, root: Mapping, folder: str) -> MappingFile:
         self._keys(root, TOP_KEYS)
-        backend = root.get("backend")
-        if not isinstance(backend, Scalar) or not backend.text.isidentifier():
-            position = backend.position if backend is not None else root.position
-            self.diagnostics.error(
-                "backend-name", position, "'backend:' must give the backend's name, an identifier"
-            )
-            backend = Scalar("backend", position)
-        result = MappingFile(backend)
+        result = MappingFile(self._backend(root, folder))
         for key, node in self._entries(root, "types"):
             result.types[key.text] = (key, self._words(node))
         result.ops = self._rules(root, "ops", OP)
@@ -53,10 +50,27 @@ class _Reader(RuleReader):
         result.patterns = [p for p in patterns if p is not None]
         for key, node in self._entries(root, "constraints"):
             conditions = tuple(self._conditions(node, ("expr", "else", "source")))
+            if isinstance(node, Sequence) and not node.items:
+                self.diagnostics.error("no-effect", node.position, "there is no condition in this list")
             result.constraints.append(ConstraintRule(key, conditions))
         result.custom = [self._custom(key, node) for key, node in self._entries(root, "custom")]
         result.net = self._net(root.get("net"))
         return result
+
+    def _backend(self, root: Mapping, folder: str) -> Scalar:
+        given = root.get("backend")
+        position = given.position if given is not None else root.position
+        text = given.text if isinstance(given, Scalar) else ""
+        if not is_name(text) or iskeyword(text) or text in RESERVED_BACKENDS:
+            sentence = (
+                f"{text!r} is no name for a package" if text else "backend: must give the backend's name"
+            )
+            hint = f"as 'backend: {folder}'" if is_name(folder) else "letters, digits and underscores"
+            self.diagnostics.error("backend-name", position, sentence, hint)
+        elif text != folder and (SCHEMAS / text).is_dir():
+            sentence = f"{text} is the backend of schemas/{text}, and this is the folder {folder}"
+            self.diagnostics.error("backend-name", position, sentence, "give it a name of its own")
+        return Scalar(text, position)
 
     def rewrites(self, root: Mapping) -> RewritesFile:
         self._keys(root, REWRITES_KEYS)

@@ -9,7 +9,7 @@ from typing import Any
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.proto import ProtoField, ProtoMessage, ProtoSchema
-from caffeforge.generator.python_text import Code, call, dict_of, doc, list_of, literal, tuple_of
+from caffeforge.generator.python_text import Code, call, dict_of, doc, is_name, list_of, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.types import ANY, BOOL, FLOAT, INT, STRING, Type
 from caffeforge.generator.yaml_source import Scalar
@@ -57,9 +57,13 @@ def layer_types(
                 continue
         for param in missing:
             diagnostics.unknown("unknown-field", param.position, "field of LayerParameter", param.text, known)
-        if not name.isidentifier():
+        other = [param for param in params if param not in missing and known[param.text].kind != "message"]
+        for param in other:
+            sentence = f"{param.text} is no message with parameters, but a {known[param.text].kind}"
+            diagnostics.error("types-field", param.position, sentence)
+        if not is_name(name):
             diagnostics.error("layer-name", key.position, f"layer type {name!r} is not an identifier")
-        elif not missing:
+        elif not missing and not other:
             found[name] = _layer_type(name, [known[param.text] for param in params], schema)
     return found
 

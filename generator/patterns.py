@@ -33,6 +33,7 @@ class _Names:
     values: dict[str, str] = field(default_factory=dict)  # name -> Python type
     captures: dict[str, str] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)  # name -> index of its node
+    inner: int = 0  # nested applications so far
 
 
 @dataclass
@@ -120,7 +121,8 @@ class Patterns:
             names.values[arg.value.id] = "tuple[Value, ...]"
             return f"Operand({literal(arg.value.id)}, variadic=True)"
         if isinstance(arg, ast.Call):
-            inner = f"inner_{len(nodes)}"
+            names.inner += 1
+            inner = f"inner_{names.inner}"
             self._node(arg, rule, names, nodes, [inner])
             return f"Operand({literal(inner)})"
         if isinstance(arg, ast.Name):

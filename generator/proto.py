@@ -216,7 +216,8 @@ class _Walk:
         )
 
     def _default(self, field: FieldDescriptorProto, kind: str, path: tuple[int, ...]) -> Any:
-        if isinstance(field.default_value, bytes):  # as protobuf gives a string that is no UTF-8
+        default: Any = field.default_value
+        if isinstance(default, bytes):  # as protobuf gives a string that is no UTF-8
             self._error(path, f"the default of {field.name} is no UTF-8", "")
             return None
         return _default(field.default_value, kind) if field.HasField("default_value") else None
@@ -234,7 +235,7 @@ class _Walk:
         return " ".join(" ".join(comments).split()), place.span[0] + 1, place.span[1] + 1
 
 
-def _text(comment: str | bytes) -> str:
+def _text(comment: Any) -> str:
     """Return a comment; protobuf gives bytes where it is no UTF-8, as those of Latin-1 or GBK files."""
     return comment.decode("utf-8", "replace") if isinstance(comment, bytes) else comment
 

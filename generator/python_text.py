@@ -20,13 +20,18 @@ class Code(str):
     __slots__ = ()
 
 
+def is_name(text: str) -> bool:
+    """Tell whether a foreign name can be an identifier: ASCII, and not beginning with two underscores."""
+    return text.isascii() and text.isidentifier() and not text.startswith("__")
+
+
 def name(text: str) -> Code:
     """Return a foreign name as an identifier; keywords get a trailing underscore.
 
     Raises:
-        ValueError: it is no ASCII identifier, or begins with two underscores.
+        ValueError: it is none, see `is_name`.
     """
-    if not (text.isascii() and text.isidentifier()) or text.startswith("__"):
+    if not is_name(text):
         raise ValueError(f"not a name: {text!r}")
     return Code(text + "_" if keyword.iskeyword(text) else text)
 

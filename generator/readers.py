@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from caffeforge.generator.compatibility import Inheritance
@@ -12,7 +12,7 @@ from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.mapping import Alternative, ConstraintRule, Rule
 from caffeforge.generator.message_classes import LayerType, default_code, field_type, layer_class
-from caffeforge.generator.names import function_name, place
+from caffeforge.generator.names import TAKEN, free_name, function_name, place
 from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, laid_out, literal
 from caffeforge.generator.python_text import name as python_name
@@ -26,7 +26,7 @@ BOUND = {
     "blobs": Name("blobs", type=VALUES),
     "tops": Name("tops", type=Type("list", STRING)),
 }
-RESERVED = {"r", "param", "hub", "lib", "layers", *BOUND}
+RESERVED = {"r", *TAKEN, *BOUND}
 
 
 @dataclass
@@ -39,6 +39,7 @@ class Readers:
     printer: Printer
     inheritance: Inheritance
     hooks: Collection[str] = ()
+    taken: set[str] = field(default_factory=set)  # names of functions
 
     def context(self, rules: list[Rule]) -> dict[str, Any]:
         """Return what the template of ``read.py`` prints."""
@@ -67,7 +68,8 @@ class Readers:
                 at, kind = constraint.type.position, constraint.type.text
                 self.printer.diagnostics.unknown("unknown-layer", at, "layer type", kind, self.types)
                 continue
-            name = function_name("constrain", layer.name, 0, 1)
+            name = function_name("constrain", layer.name, 0, 1, self.taken)
+            self.taken.add(name)
             shared = rule.alternatives[0].let if rule is not None else ()
             check = Alternative(constraint.type.position, shared, constraint.require)
             own = Rule(constraint.type, (check,))
@@ -79,7 +81,8 @@ class Readers:
     def _reader(self, rule: Rule, layer: LayerType, inherited: bool) -> tuple[dict[str, Any], str] | None:
         """Return a type's function and table entry; None if it is inherited and the schema cannot hold it."""
         own = replace(self, printer=Printer(self.printer.functions, Diagnostics())) if inherited else self
-        name = function_name("read", layer.name, 0, 1)
+        name = function_name("read", layer.name, 0, 1, self.taken)
+        self.taken.add(name)
         used: set[str] = set()
         function = own._function(name, layer, rule, used)
         reads = [f.name for f in layer.fields if f.name in used]
@@ -130,12 +133,11 @@ class Readers:
     def _field_name(self, field: ProtoField) -> Name:
         python = python_name(field.name)
         presence = f"param.{python} != ()" if field.label == "repeated" else f"param.{python} is not None"
-        code = f"{python}_" if python in RESERVED else str(python)
-        return Name(code, presence, field_type(field, self.schema))
+        return Name(free_name(field.name, RESERVED), presence, field_type(field, self.schema))
 
     def _read_field(self, field: ProtoField) -> str:
         python = python_name(field.name)
-        local = f"{python}_" if python in RESERVED else python
+        local = free_name(field.name, RESERVED)
         if field.label == "repeated":
             return f"{local} = param.{python}"
         default = default_code(field, self.schema)

@@ -7,14 +7,15 @@ a constant array, a number, ``a if condition else b`` or ``*[op for names in lis
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from caffeforge.generator import types
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_schema import HubOp
+from caffeforge.generator.names import TAKEN, free_name
 from caffeforge.generator.python_text import WIDTH, Code, call, indented, tuple_of
-from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.rewrite_checks import RewriteChecks
 from caffeforge.generator.source import Source, SourceError, shortened
 from caffeforge.generator.types import ANY, BOOL, VALUE
 
@@ -30,6 +31,7 @@ class Rewriter:
         builder: the Python name of the Builder.
         results: the rule's results by name, as the Python that holds them; ``*name`` holds a list.
         tops: results are the ``tops`` of a layer, bound by index.
+        required: the results that a rewrite must give; None for all.
     """
 
     printer: Printer
@@ -37,6 +39,7 @@ class Rewriter:
     builder: str
     results: Mapping[str, str]
     tops: bool = False
+    required: Collection[str] | None = None
 
     def print(self, source: Source, scope: Scope) -> list[str]:
         """Return the statements of a rewrite, each laid out for column 0."""
@@ -46,6 +49,8 @@ class Rewriter:
             sentence = f"not a rewrite: {shortened(source.text)!r}"
             self.printer.diagnostics.error("rewrite-syntax", error.position, sentence, error.hint)
             return []
+        checks = RewriteChecks(self.printer, source, scope.names, self.results, self._required(), self.tops)
+        checks.run(statements)
         lines = []
         for statement in statements:
             if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
@@ -57,6 +62,9 @@ class Rewriter:
             lines.append(line)
         return lines
 
+    def _required(self) -> Collection[str]:
+        return self.results if self.required is None else self.required
+
     def _assign(self, target: ast.expr, value: ast.expr, scope: Scope, source: Source) -> tuple[str, Scope]:
         if self.tops and isinstance(target, ast.Subscript) and ast.unparse(target.value) == "tops":
             index = self.printer.expression(target.slice, scope, source)
@@ -65,21 +73,22 @@ class Rewriter:
             return call(f"{self.builder}.all_tops", [self._all(value, scope, source)], 0), scope
         if isinstance(target, ast.Name) and target.id in self.results:
             return self._result([target.id], value, scope, source), scope
-        names = [
-            t.id
-            for t in (target.elts if isinstance(target, ast.Tuple) else [target])
-            if isinstance(t, ast.Name)
-        ]
-        if names and all(name in self.results for name in names):
+        parts = target.elts if isinstance(target, ast.Tuple) else [target]
+        names = [t.id for t in parts if isinstance(t, ast.Name)]
+        own = [name for name in names if name in self.results]
+        if names and len(own) == len(names) == len(parts):
             return self._result(names, value, scope, source), scope
-        if not names or not all(name.isidentifier() for name in names):
-            self.printer.error("rewrite-form", source, target, f"{ast.unparse(target)} is no result")
+        if own or not names or len(names) < len(parts):
+            sentence = f"{ast.unparse(target)}: new names stand here, or results of what is rewritten"
+            self.printer.error("rewrite-form", source, target, sentence)
             return "", scope
-        inner = scope.extended({name: Name(python_name(name), type=VALUE) for name in names})
-        locals_ = ", ".join(python_name(name) for name in names)
+        taken = TAKEN | {self.builder} | {name.code for name in scope.names.values()}
+        codes = [free_name(name, taken) for name in names]
+        new = {name: Name(code, type=VALUE) for name, code in zip(names, codes, strict=True)}
+        inner = scope.extended(new)
         if len(names) == 1:
-            return f"{locals_} = {self._operand(value, scope, source)}", inner
-        return f"{locals_} = {self._many(value, str(len(names)), scope, source)}", inner
+            return f"{codes[0]} = {self._operand(value, scope, source)}", inner
+        return f"{', '.join(codes)} = {self._many(value, str(len(names)), scope, source)}", inner
 
     def _result(self, names: list[str], value: ast.expr, scope: Scope, source: Source) -> str:
         parts = self._application(value, scope, source)
@@ -116,7 +125,9 @@ class Rewriter:
     def _starred(self, node: ast.expr, scope: Scope, source: Source) -> str:
         if not isinstance(node, ast.ListComp):
             return self.printer.expression(node, scope, source)
-        text = self.printer.comprehension(node, scope, source, lambda n, s: self._operand(n, s, source))
+        text = self.printer.comprehension(
+            node, scope, source, lambda n, s: self._operand(n, s, source), self.builder
+        )
         return f"[{text}]"
 
     def _application(self, node: ast.expr, scope: Scope, source: Source) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.mapping import Condition
-from caffeforge.generator.names import place
-from caffeforge.generator.python_text import call, literal
-from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.names import TAKEN, free_name, place
+from caffeforge.generator.python_text import call, is_name, literal
 from caffeforge.generator.source import Source
 from caffeforge.generator.yaml_source import Scalar
 
@@ -33,14 +33,13 @@ def lets(entries: Sequence[tuple[Scalar, Source]], scope: Scope, printer: Printe
     """Return a rule's ``let:`` over `scope`; a name that is `taken` in the function gets an underscore."""
     definitions: list[tuple[str, str, str, frozenset[str]]] = []
     for key, source in entries:
-        if not key.text.isidentifier():
+        if not is_name(key.text) or iskeyword(key.text.removesuffix("_")):
             printer.diagnostics.error("let-name", key.position, f"{key.text!r} is not a name")
             continue
         own = Scope(scope.names)
         code = printer.print(source, own)
         kind = printer.infer(source, own)
-        python = python_name(key.text)
-        python = python_name(f"{python}_") if python in taken else python
+        python = free_name(key.text, TAKEN | taken | {own_name for _, own_name, _, _ in definitions})
         definitions.append((key.text, python, code, frozenset(own.used)))
         scope = scope.extended({key.text: Name(python, type=kind)})
     return Lets(definitions, scope)

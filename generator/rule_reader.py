@@ -49,10 +49,7 @@ class RuleReader(YamlReader):
         self._keys(node, form.rule)
         self._check_verb(node, (*form.verbs, "any_of"))
         listed, otherwise, ignore = (node.get(key) for key in ("any_of", "otherwise", "ignore"))
-        if listed is None:
-            alternatives = [self._alternative(node)]
-        else:
-            alternatives = self._alternatives(node, listed, form)
+        alternatives = [self._alternative(node)] if listed is None else self._alternatives(node, listed, form)
         if not alternatives:
             return None
         rule = Rule(

@@ -57,7 +57,7 @@ def name_of(folder: Path) -> str:
 
 
 def read_text(path: Path, diagnostics: Diagnostics) -> str:
-    """Return a file's text with ``\\n`` as line ends; bytes that are no UTF-8 are kept as lone surrogates."""
+    """Return a file's text, with line feeds as line ends; bytes that are no UTF-8 become lone surrogates."""
     try:
         text = path.read_bytes().decode("utf-8", "surrogateescape")
     except OSError as error:

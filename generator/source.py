@@ -5,11 +5,17 @@ from __future__ import annotations
 import ast
 import warnings
 from dataclasses import dataclass, field
+from functools import lru_cache
+from keyword import iskeyword
+from typing import Literal
 
 from caffeforge.generator.diagnostics import Position
+from caffeforge.generator.python_text import is_name
 from caffeforge.generator.written import Written
 
+Mode = Literal["eval", "exec"]
 LONGEST = 80  # characters of a text in a message
+NAMED: dict[type[ast.AST], str] = {ast.Name: "id", ast.Attribute: "attr", ast.keyword: "arg"}
 DEEPEST = 60  # levels of nesting; a chain of operators is as deep as it is long
 
 
@@ -48,46 +54,78 @@ class Source:
         return self.written.place(self.text, min(index, len(self.text)), self.position)
 
     def expression(self) -> ast.expr:
-        """Return the text as one expression.
+        """Return the text as one expression; the tree is shared and must not be changed.
 
         Raises:
             SourceError: it is none.
         """
-        lead = len(self.text) - len(self.text.lstrip())
-        tree = self._parsed(self.text.strip(), "eval", lead)
+        tree = self._parsed("eval")
         assert isinstance(tree, ast.Expression)
         return tree.body
 
     def statements(self) -> list[ast.stmt]:
-        """Return the text as statements.
+        """Return the text as statements; the tree is shared and must not be changed.
 
         Raises:
             SourceError: it is no Python.
         """
-        tree = self._parsed(self.text, "exec", 0)
+        tree = self._parsed("exec")
         assert isinstance(tree, ast.Module)
         return tree.body
 
-    def _parsed(self, text: str, mode: str, lead: int) -> ast.AST:
+    def _parsed(self, mode: Mode) -> ast.AST:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # what Python would warn of, as "\d", is a mistake here
-                tree = ast.parse(text, mode=mode)
+            return _tree(self.text, mode)
         except SyntaxError as error:
-            raise SourceError(self._syntax(error, text, lead), "") from None
+            raise SourceError(self._syntax(error), "") from None
         except (ValueError, RecursionError, MemoryError):
-            raise SourceError(self._place(lead), "it is too long or too deeply nested") from None
-        if _depth(tree) > DEEPEST:
-            raise SourceError(self._place(lead), "it is too deeply nested: name its parts by let:")
-        if lead:
-            _shift(tree, self.text, lead)
-        return tree
+            raise SourceError(self._place(0), "it is too long or too deeply nested") from None
+        except _Refused as refused:
+            raise SourceError(self.at(refused.line, refused.column), refused.hint) from None
 
-    def _syntax(self, error: SyntaxError, text: str, lead: int) -> Position:
-        lines = text.split("\n")
+    def _syntax(self, error: SyntaxError) -> Position:
+        lines = self.text.split("\n")
         line = min(max(error.lineno or 1, 1), len(lines))
         column = min(max((error.offset or 1) - 1, 0), len(lines[line - 1]))
-        return self._place(lead + sum(len(one) + 1 for one in lines[: line - 1]) + column)
+        return self._place(sum(len(one) + 1 for one in lines[: line - 1]) + column)
+
+
+class _Refused(Exception):
+    """Python, but nothing that a mapping may hold."""
+
+    def __init__(self, node: ast.AST, hint: str) -> None:
+        super().__init__(hint)
+        self.line = getattr(node, "lineno", 1)
+        self.column = getattr(node, "col_offset", 0)
+        self.hint = hint
+
+
+@lru_cache(maxsize=4096)
+def _tree(text: str, mode: Mode) -> ast.AST:
+    """Return the syntax tree of a text; an expression may be set off by blanks."""
+    lead = len(text) - len(text.lstrip()) if mode == "eval" else 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what Python would warn of, as "\\d", is a mistake here
+        tree = ast.parse(text[lead:], mode=mode)
+    if _depth(tree) > DEEPEST:
+        raise _Refused(tree, "it is too deeply nested: name its parts by let:")
+    _shift(tree, text, lead)
+    _check_names(tree)
+    return tree
+
+
+def _check_names(tree: ast.AST) -> None:
+    """Refuse names that generated code cannot hold; ``lambda_`` stands for the field ``lambda``."""
+    for node in ast.walk(tree):
+        key = NAMED.get(type(node))
+        text = getattr(node, key) if key is not None else None
+        if key is None or text is None:
+            continue
+        if not is_name(text):
+            hint = f"{text} is no name: letters of ASCII, digits and underscores, not two at the begin"
+            raise _Refused(node, hint)
+        if text.endswith("_") and iskeyword(text[:-1]):
+            setattr(node, key, text[:-1])
 
 
 def shortened(text: str) -> str:

@@ -53,7 +53,7 @@ class Reader:
 
 @dataclass(frozen=True)
 class Skeleton:
-    """The field numbers that every file of the dialect needs."""
+    """The field numbers that every file of the dialect needs; 0 for weights as doubles if it has none."""
 
     net_name: int
     net_layer: int

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
 from importlib import import_module, util
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -55,13 +57,21 @@ def _from_folder(folder: Path) -> Backend:
     if not init.is_file():
         hint = "give the folder that gen-backend wrote, generated/vendorx"
         raise UsageError("there is no generated package in this folder", where=str(folder), hint=hint)
-    name = f"caffeforge_backend_{folder.resolve().name}"
+    name = _module_name(folder)
+    for stale in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+        del sys.modules[stale]  # it may have been generated anew since
     spec = util.spec_from_file_location(name, init, submodule_search_locations=[str(folder)])
     assert spec is not None and spec.loader is not None
     module = util.module_from_spec(spec)
     sys.modules[name] = module
     _imported(partial(spec.loader.exec_module, module), str(folder))
     return _checked(module, str(folder))
+
+
+def _module_name(folder: Path) -> str:
+    """Return a name of its own for each folder: two may be called alike."""
+    path = folder.resolve()
+    return f"caffeforge_backend_{path.name}_{sha256(os.fsencode(path)).hexdigest()[:8]}"
 
 
 def _imported(load: Callable[[], object], name: str) -> object:

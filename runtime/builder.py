@@ -13,13 +13,19 @@ Operand = Value | Array | float | None
 
 
 class Builder:
-    """Collects new nodes; inner values and nodes are named after `stem`."""
+    """Collects new nodes; inner values and nodes are named after `stem`.
 
-    def __init__(self, stem: str, origin: Origin) -> None:
+    Args:
+        stem: what names begin with.
+        origin: where the nodes come from.
+        counts: how often each word stands behind the stem already; a builder of the same stem counts on.
+    """
+
+    def __init__(self, stem: str, origin: Origin, counts: dict[str, int] | None = None) -> None:
         self.stem = stem
         self.origin = origin
         self.nodes: list[Node] = []
-        self._counts: dict[str, int] = {}
+        self._counts = {} if counts is None else counts
 
     def value(self, op: Op, operands: Sequence[Operand]) -> Value:
         """Apply an op and return its first result."""

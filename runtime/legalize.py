@@ -71,6 +71,7 @@ class _Legalizer:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.refused: dict[Key, Refusal] = {}
+        self.counts: dict[str, dict[str, int]] = {}  # names given, by stem
 
     def node(self, node: Node, above: tuple[Key, ...]) -> list[LayerCall] | Refusal:
         """Return layers for `node`, below the nodes `above` whose lowering it is part of."""
@@ -114,7 +115,18 @@ class _Legalizer:
         self, node: Node, alternative: Alternative, above: tuple[Key, ...], refusal: Refusal
     ) -> list[LayerCall] | None:
         """Return the layers of one alternative, or None with the reason added to `refusal`."""
-        emit = Emit(node, alternative.rule, self.backend)
+        counts = self.counts.setdefault(node.name, {})
+        before = dict(counts)
+        calls = self._layers(node, alternative, above, refusal)
+        if calls is None:
+            counts.clear()
+            counts.update(before)
+        return calls
+
+    def _layers(
+        self, node: Node, alternative: Alternative, above: tuple[Key, ...], refusal: Refusal
+    ) -> list[LayerCall] | None:
+        emit = Emit(node, alternative.rule, self.backend, self.counts[node.name])
         try:
             alternative.function(emit, node.op, *arguments(node))
         except Refused as reason:

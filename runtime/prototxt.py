@@ -14,7 +14,10 @@ from caffeforge.runtime.message import Field, Message
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.wire import check
 
-_ESCAPES: Final = {0x0A: r"\n", 0x0D: r"\r", 0x09: r"\t", 0x22: r"\"", 0x27: r"\'", 0x5C: r"\\"}
+_ESCAPES: Final = {
+    **{byte: f"\\{byte:03o}" for byte in range(256) if not 0x20 <= byte < 0x7F},
+    **{0x0A: r"\n", 0x0D: r"\r", 0x09: r"\t", 0x22: r"\"", 0x27: r"\'", 0x5C: r"\\"},
+}
 
 
 def print_net(net: Net) -> str:
@@ -35,8 +38,7 @@ def print_net(net: Net) -> str:
 def quote(text: str | bytes) -> str:
     """Return a string as protobuf's text format writes it, in ASCII."""
     raw = text.encode() if isinstance(text, str) else text
-    plain = (_ESCAPES.get(b) or (chr(b) if 0x20 <= b < 0x7F else f"\\{b:03o}") for b in raw)
-    return f'"{"".join(plain)}"'
+    return f'"{raw.decode("latin-1").translate(_ESCAPES)}"'
 
 
 def _layer_lines(layer: Layer) -> Iterator[str]:

@@ -30,6 +30,8 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
         what = f"names of the {side} blobs, as a,b"
         parser.add_argument(f"--{side}-names", type=_names, metavar="NAMES", help=what)
     parser.add_argument("--no-verify", action="store_true", help="do not compare the files with the model")
+    apart = "give every layer a blob of its own, so that each value can be observed"
+    parser.add_argument("--no-in-place", action="store_true", help=apart)
     parser.set_defaults(run=run)
 
 
@@ -48,6 +50,7 @@ def run(options: argparse.Namespace) -> None:
         input_names=options.input_names,
         output_names=options.output_names,
         verify=not options.no_verify,
+        in_place=not options.no_in_place,
     )
     print(result.report())
 

@@ -189,7 +189,8 @@ def lstm(
     marks[0] = any(state is not None for state in given)
     cont = _add(e, "Bias", [blank], axis=0, blobs=[Dense(marks)])
     exposed = Y_c is not None or any(state is not None for state in given)
-    states = [_state(e, state, blank, size) for state in given] if exposed else []
+    row = _add(e, "Slice", [blank], axis=0, slice_point=(1,), loose=1) if exposed and steps > 1 else blank
+    states = [_state(e, state, row, size) for state in given] if exposed else []
     every = Value(e.fresh("h"), "float32", (steps, X.dims[1], size))
     last = [value or Value(e.fresh("last"), "float32", ()) for value in (Y_h, Y_c)] if exposed else []
     blobs = [blocks(blob, 4, GATES) for blob in (only(W), bias_sum(B, 4 * size), only(R))]
@@ -256,7 +257,8 @@ def gather(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) 
 def _check(op: hub.LSTM | hub.RNN | hub.GRU, activations: tuple[str, ...], lengths: Value | None) -> None:
     """Refuse what no recurrent layer computes."""
     directions = 2 if op.direction == "bidirectional" else 1
-    if op.activations not in (None, activations * directions):
+    due = activations * directions
+    if op.activations is not None and op.activations[: len(due)] != due:
         raise Refused(f"the activations must be {', '.join(activations)}")
     if op.activation_alpha or op.activation_beta or op.clip is not None or op.layout or lengths is not None:
         raise Refused("activation parameters, clip, layout and sequence_lens have no layer")
@@ -302,19 +304,11 @@ def _part(e: Emit, state: Value | None, index: int) -> Value | None:
     return e.value(hub.Slice(starts=(index,), ends=(index + 1,), axes=(0,)), (state,))
 
 
-def _state(e: Emit, state: Value | None, blank: Value, size: int) -> Value:
-    """Return an initial state (1, N, H) as a bottom: zeros, from (T, N) of them, where there is none."""
+def _state(e: Emit, state: Value | None, row: Value, size: int) -> Value:
+    """Return an initial state (1, N, H) as a bottom: zeros, from a row (1, N) of them, where there is none."""
     if state is None:
-        first = _add(e, "Slice", [blank], axis=0, slice_point=(1,), loose=1)
-        row = _add(
-            e,
-            "Reshape",
-            [first],
-            shape=cast(Any, e.backend.messages["BlobShape"])(dim=(1,)),
-            axis=2,
-            num_axes=0,
-        )
-        return _add(e, "Tile", [row], axis=2, tiles=size)
+        column = _add(e, "Reshape", [row], shape=_shape(e, 1), axis=2, num_axes=0)
+        return _add(e, "Tile", [column], axis=2, tiles=size)
     if state.data is not None:
         return _add(e, "Parameter", [], blobs=[state.data], shape=_shape(e, *state.shape))
     return state

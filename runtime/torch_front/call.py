@@ -104,6 +104,11 @@ class Call:
         """Return the value of a tensor or number in the result's element type, converted if need be."""
         return self.cast(self.value(name), self.dtype)
 
+    def indices(self, name: str) -> Value:
+        """Return a tensor argument that counts elements, as int32 or int64: ONNX takes no other indices."""
+        value = self.value(name)
+        return value if value.dtype in ("int32", "int64") else self.cast(value, "int64")
+
     def promoted(self, *names: str) -> list[Value]:
         """Return two operands in the element type in which PyTorch compares or combines them."""
         first, second = (self._typed_argument(name) for name in names)

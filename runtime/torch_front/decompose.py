@@ -62,7 +62,11 @@ def _rules(handled: frozenset[OpOverload]) -> Rules:
 
 
 def _is_composite(overload: OpOverload) -> bool:
-    return torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), _COMPOSITE)
+    name = overload.name()
+    # TorchScript's operators on numbers stand among the others, but have no kernels.
+    if not torch._C._dispatch_has_kernel(name):
+        return False
+    return torch._C._dispatch_has_kernel_for_dispatch_key(name, _COMPOSITE)
 
 
 def _traced(node: Node, rules: Rules) -> GraphModule:
@@ -77,8 +81,8 @@ def _traced(node: Node, rules: Rules) -> GraphModule:
 
     fake_mode = detect_fake_mode([values, node.meta["val"]])
     assert fake_mode is not None  # an exported program holds fake tensors only
-    # The fused kernels of attention and of recurrent layers are no operators of a graph.
-    with fake_mode, sdpa_kernel(SDPBackend.MATH), torch.backends.mkldnn.flags(enabled=False), torch.no_grad():
+    # The fused kernels of attention are no operators of a graph.
+    with fake_mode, sdpa_kernel(SDPBackend.MATH), torch.no_grad():
         module: GraphModule = make_fx(run, decomposition_table=dict(rules), pre_dispatch=True)(*values)
     if any(map(writes, module.graph.nodes)):
         functionalize(module.graph, ())

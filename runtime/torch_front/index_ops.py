@@ -43,7 +43,7 @@ def index(call: Call) -> Value:
 @torch_op(aten.index_select.default)
 def index_select(call: Call) -> Value:
     """Gather along an axis: aten::index_select(Tensor self, int dim, Tensor index) -> Tensor."""
-    x, indices = call.value("self"), call.value("index")
+    x, indices = call.value("self"), call.indices("index")
     if not x.rank:
         return x
     indices = indices if indices.rank else reshaped(call, indices, (1,))
@@ -54,7 +54,7 @@ def index_select(call: Call) -> Value:
 def take(call: Call) -> Value:
     """Gather from all elements in a row: aten::take(Tensor self, Tensor index) -> Tensor."""
     x = call.value("self")
-    return gathered(call, reshaped(call, x, (math.prod(x.shape[:]),)), call.value("index"), 0)
+    return gathered(call, reshaped(call, x, (math.prod(x.shape[:]),)), call.indices("index"), 0)
 
 
 @torch_op(aten.gather.default)
@@ -63,7 +63,7 @@ def gather(call: Call) -> Value:
 
     aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor
     """
-    x, indices = call.value("self"), call.value("index")
+    x, indices = call.value("self"), call.indices("index")
     if not x.rank or not indices.rank:
         flat = reshaped(call, x, (math.prod(x.shape[:]),))
         return reshaped(call, gathered(call, flat, indices, 0), call.dims, kept=0)
@@ -81,7 +81,7 @@ def embedding(call: Call) -> Value:
     aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False,
     bool sparse=False) -> Tensor
     """
-    return gathered(call, call.value("weight"), call.value("indices"), 0)
+    return gathered(call, call.value("weight"), call.indices("indices"), 0)
 
 
 @torch_op(aten.one_hot.default)
@@ -91,7 +91,7 @@ def one_hot(call: Call) -> Value:
     if classes < 0:
         raise call.error("takes its size from the largest element", hint="give num_classes")
     values = constant("", Dense(np.array([0, 1], np.int64)))
-    return call.node(hub.OneHot(axis=-1, depth=classes), call.value("self"), values)
+    return call.node(hub.OneHot(axis=-1, depth=classes), call.indices("self"), values)
 
 
 @torch_op(aten.as_strided.default)

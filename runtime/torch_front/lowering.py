@@ -121,8 +121,8 @@ class Lowering:
         Raises:
             FrontEndError: lists every operator that has no handler or that its handler refuses.
         """
-        for node in list(graph.nodes):
-            if node.op == "call_function" and node in graph.nodes:
+        for node in graph.nodes:  # parts of decomposed ones are put before the one that is visited
+            if node.op == "call_function":
                 self._try(node)
         if self._refusals or self._without_handler:
             raise self._report()

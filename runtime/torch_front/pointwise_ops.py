@@ -185,6 +185,28 @@ def expm1(call: Call) -> Value:
     return call.node(hub.Where(), near, exact, plain_)
 
 
+@torch_op(aten.atan2.default)
+def atan2(call: Call) -> Value:
+    """Take the angle of the quotient, half a turn further where the divisor is below zero.
+
+    aten::atan2(Tensor self, Tensor other) -> Tensor
+    """
+    y, x = call.operand("self"), call.operand("other")
+    zero = call.full((), 0.0)
+    angle = call.pointwise(hub.Atan(), call.pointwise(hub.Div(), y, x))
+    below = call.pointwise(hub.Less(), y, zero, dtype="bool")
+    half_turn = call.pointwise(
+        hub.Where(), below, call.full((), -math.pi), call.full((), math.pi), dtype=call.dtype
+    )
+    behind = call.pointwise(hub.Less(), x, zero, dtype="bool")
+    turned = call.pointwise(
+        hub.Where(), behind, call.pointwise(hub.Add(), angle, half_turn), angle, dtype=call.dtype
+    )
+    # Zero by zero is no number; PyTorch gives the angle zero.
+    undefined = call.pointwise(hub.IsNaN(), call.pointwise(hub.Div(), y, x), dtype="bool")
+    return call.node(hub.Where(), undefined, zero, turned)
+
+
 @torch_op(aten.isnan.default)
 def isnan(call: Call) -> Value:
     """Lower as it is; an integer is always a number: aten::isnan(Tensor self) -> Tensor."""

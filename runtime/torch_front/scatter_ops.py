@@ -43,7 +43,7 @@ def scatter(call: Call) -> Value:
     aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor
     aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor
     """
-    return _scattered(call, "src" if call.has("src") else "value", "none")
+    return _scattered(call, call.value("self"), _source(call))
 
 
 @torch_op(aten.scatter.reduce, aten.scatter.value_reduce)
@@ -53,28 +53,35 @@ def scatter_with_reduction(call: Call) -> Value:
     aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor
     aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor
     """
-    return _scattered(call, "src" if call.has("src") else "value", _REDUCTIONS[call.argument("reduce")])
+    return _scattered(call, call.value("self"), _source(call), _REDUCTIONS[call.argument("reduce")])
 
 
 @torch_op(aten.scatter_add.default)
 def scatter_add(call: Call) -> Value:
     """Add: aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor."""
-    return _scattered(call, "src", "add")
+    return _scattered(call, call.value("self"), _source(call), "add")
 
 
 @torch_op(aten.scatter_reduce.two)
 def scatter_reduce(call: Call) -> Value:
-    """Add, multiply, or take the extreme, with the written elements themselves or without.
+    """Add, multiply, average, or take the extreme, with the written elements themselves or without.
 
     aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *,
     bool include_self=True) -> Tensor
     """
-    reduction = call.argument("reduce")
-    if reduction not in _REDUCTIONS:
-        raise call.error(f"takes the {reduction} of what it writes", hint="use a sum, and divide it by a count")
-    if not call.argument("include_self"):
-        raise call.error("leaves the written elements out", hint="fill them with the reduction's neutral element")
-    return _scattered(call, "src", _REDUCTIONS[reduction])
+    x, source, reduction = call.value("self"), _source(call), call.argument("reduce")
+    itself = bool(call.argument("include_self"))
+    if not itself:
+        neutral = _neutral("sum" if reduction == "mean" else reduction, call.dtype)
+        x = _scattered(call, x, call.full(source.shape[:], neutral))
+    if reduction != "mean":
+        return _scattered(call, x, source, _REDUCTIONS[reduction])
+    if "float" not in call.dtype:
+        raise call.error("averages integers", hint="convert them to float before")
+    ones = call.full(call.dims, 1.0)
+    counts = ones if itself else _scattered(call, ones, call.full(source.shape[:], 0.0))
+    counts = _scattered(call, counts, call.full(source.shape[:], 1.0), "add")
+    return call.node(hub.Div(), _scattered(call, x, source, "add"), counts)
 
 
 @torch_op(aten.index_put.default, aten._unsafe_index_put.default)
@@ -138,20 +145,36 @@ def diagonal_scatter(call: Call) -> Value:
     return transposed(call, reshaped(call, written, moved.shape[:]), _inverse(perm))
 
 
-def _scattered(call: Call, source: str, reduction: str) -> Value:
-    """Scatter; of the source PyTorch reads as far as the indices go."""
-    x, indices, values = call.value("self"), call.value("index"), call.operand(source)
-    if not x.rank:
-        x, indices = reshaped(call, x, (1,)), reshaped(call, indices, (1,))
-        values = reshaped(call, values, (1,))
+def _source(call: Call) -> Value:
+    """Return what is written, one element an index; of a tensor PyTorch reads as far as the indices go."""
+    sizes = call.value("index").shape[:]
+    if not call.has("src"):
+        return call.full(sizes, call.argument("value"))
+    source = call.operand("src")
+    for axis, size in enumerate(sizes if source.rank else ()):
+        source = sliced(call, source, axis, 0, size)
+    return source
+
+
+def _scattered(call: Call, x: Value, source: Value, reduction: str = "none") -> Value:
+    """Return `x` with `source` written at the call's indices."""
+    indices = call.indices("index")
     axis = call.axis("dim", x.rank)
-    if source == "src":
-        for other in range(values.rank):
-            values = sliced(call, values, other, 0, indices.shape[other])
-    else:
-        values = call.full(indices.shape[:], call.argument("value"))
     op = hub.ScatterElements(axis=axis, reduction=reduction)
-    return reshaped(call, call.helper(op, x, indices, values, dims=x.dims), call.dims)
+    if x.rank:
+        return call.helper(op, x, indices, source, dims=x.dims)
+    row, indices, source = (reshaped(call, value, (1,)) for value in (x, indices, source))
+    return reshaped(call, call.helper(op, row, indices, source, dims=(1,)), ())
+
+
+def _neutral(reduction: str, dtype: str) -> float:
+    """Return the number that changes no result of a reduction."""
+    if reduction in ("sum", "prod"):
+        return float(reduction == "prod")
+    if "float" in dtype:
+        return -math.inf if reduction == "amax" else math.inf
+    limits = np.iinfo(dtype)
+    return limits.min if reduction == "amax" else limits.max
 
 
 def _put(call: Call, x: Value, axes: Sequence[int], indices: Sequence[Value], values: Value) -> Value:

@@ -173,7 +173,7 @@ def _lower(traced: Traced, names: Sequence[str], name: str) -> tuple[Graph, dict
 
 def _output(lowering: Lowering, node: FxNode, index: int) -> Value:
     value = lowering.operands.get(node)
-    if node in lowering.constants or not isinstance(value, Value):
+    if node in lowering.constants or not isinstance(value, Value) or value.data is not None:
         raise FrontEndError(
             f"output {index} of the model does not depend on its inputs",
             hint="do not return it from forward()",

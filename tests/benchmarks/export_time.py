@@ -18,7 +18,7 @@ from tests.benchmarks.page_cache import warm
 
 
 def main() -> None:
-    """Print the seconds of ``KIND NETWORK FOLDER``; KIND is ``export``, ``torch`` or ``copy``, torch's alone."""
+    """Print the seconds of ``KIND NETWORK FOLDER``; KIND is ``export`` or ``torch``."""
     kind, name, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     model, example = network(name)
     caffemodel = files(name, folder)[1]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tests.benchmarks.networks import NETWORKS
 from tests.benchmarks.process import ROOT, measured, run, seconds
@@ -52,23 +53,11 @@ def export(bench: Bench) -> Iterator[Result]:
 
 def memory(bench: Bench) -> Iterator[Result]:
     """Peak memory of an export against the size of the weights, and of ``torch.export`` alone."""
-    for name in NETWORKS:
-        found = [measured("memory", "export", name, bench.folder) for _ in range(bench.repeat)]
-        alone = [measured("memory", "torch", name, bench.folder) for _ in range(bench.repeat)]
-        weights = [one["weights"] / 1e6 for one in found]
-        yield Result(
-            f"peak memory of export {name}, its weights",
-            "MB",
-            [one["bytes"] / 1e6 for one in found],
-            weights,
-            goal=0.3,
-        )
-        yield Result(
-            f"peak memory of torch.export {name}, its weights",
-            "MB",
-            [one["bytes"] / 1e6 for one in alone],
-            weights,
-        )
+    for name, moment, kind in product(NETWORKS, ("first", "later"), ("export", "torch")):
+        found = [measured("memory", kind, name, bench.folder, moment) for _ in range(bench.repeat)]
+        sizes, weights = ([one[key] / 1e6 for one in found] for key in ("bytes", "weights"))
+        what = f"peak memory of {moment} {kind} {name}, its weights"
+        yield Result(what, "MB", sizes, weights, goal=0.3 if kind == "export" else None)
 
 
 def transfer(bench: Bench) -> Iterator[Result]:
@@ -101,10 +90,10 @@ def imports(bench: Bench) -> Iterator[Result]:
 
 
 def running(bench: Bench) -> Iterator[Result]:
-    """Time of reading a net, of making its session, and of a run."""
+    """Time of reading a net, of its first run, which makes the session, and of another."""
     for name in NETWORKS:
         found = [measured("running", name, bench.folder) for _ in range(bench.repeat)]
-        for key in ("load", "session", "run"):
+        for key in ("load", "first run", "run"):
             yield Result(f"{key} {name}", "s", [one[key] for one in found])
 
 

@@ -1,6 +1,7 @@
 """Bytes of memory that an export, or ``torch.export`` alone, takes at most above the model.
 
-Anonymous memory is counted, which no file backs: a mapped file is no memory that a process needs.
+Anonymous memory is counted, which no file backs: a mapped file is no memory that a process needs. The
+first export of a process loads code, some 20 MB of PyTorch's own; a later one shows what a model takes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ INTERVAL: Final = 0.001  # seconds between two samples
 
 
 class Peak:
-    """The most anonymous memory of this process within a ``with`` block, above that at its start, in bytes."""
+    """The most anonymous memory within a ``with`` block above that at its start, in bytes."""
 
     def __enter__(self) -> Peak:
         gc.collect()
@@ -59,20 +60,31 @@ def anonymous() -> int:
 
 
 def main() -> None:
-    """Print the bytes of ``KIND NETWORK FOLDER``; KIND is ``export`` or ``torch``."""
-    kind, name, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-    model, example = network(name)
-    made = folder / "made"
-    with Peak() as peak:
-        if kind == "export":
-            from caffeforge.generated.bvlc import export
+    """Print the bytes of ``KIND NETWORK FOLDER MOMENT``.
 
-            export(model, example, made / name, verify=False)
-        else:
-            torch.export.export(model, example, strict=False)
+    KIND is ``export`` or ``torch``, MOMENT ``first`` or ``later``.
+    """
+    kind, name, folder, moment = sys.argv[1], sys.argv[2], Path(sys.argv[3]), sys.argv[4]
+    model, example = network(name)
+    run = _export if kind == "export" else _torch_export
+    made = folder / "made"
+    if moment == "later":
+        run(torch.nn.Conv2d(3, 3, 3).eval(), example, made / "small")
+    with Peak() as peak:
+        run(model, example, made / name)
     shutil.rmtree(made, ignore_errors=True)
-    weights = sum(t.nbytes for t in model.state_dict().values())
+    weights = sum(tensor.nbytes for tensor in model.state_dict().values())
     print(json.dumps({"bytes": peak.bytes, "weights": weights}))
+
+
+def _export(model: torch.nn.Module, example: tuple[torch.Tensor, ...], stem: Path) -> None:
+    from caffeforge.generated.bvlc import export
+
+    export(model, example, stem, verify=False)
+
+
+def _torch_export(model: torch.nn.Module, example: tuple[torch.Tensor, ...], stem: Path) -> None:
+    torch.export.export(model, example, strict=False)
 
 
 if __name__ == "__main__":

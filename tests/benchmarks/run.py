@@ -1,4 +1,4 @@
-"""Measure and print a table; nothing passes or fails. ``make bench``, or ``run.py --help`` for a part of it."""
+"""Measure and print tables; nothing passes or fails. ``make bench``, or ``run.py --help`` for a part."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 # Run as a script, Python looks for modules beside it and not in the checkout.
 sys.path[0] = str(Path(__file__).resolve().parents[2])
 
-from tests.benchmarks.groups import GROUPS, Bench, prepare
-from tests.benchmarks.result import Result, table
+from tests.benchmarks.groups import GROUPS, Bench, prepare  # noqa: E402
+from tests.benchmarks.result import Result, table  # noqa: E402
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from caffeforge.runtime.expand import expand
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.legalize import legalize
 from caffeforge.runtime.loaded import load
+from caffeforge.runtime.notation import constants_of
 from caffeforge.runtime.op import Op
 from caffeforge.runtime.shapes import infer
 
@@ -73,15 +74,24 @@ def _constant(name: str, array: Array) -> Value:
     return Value(name, array.dtype, array.shape, array)
 
 
+def computed(text: str) -> dict[str, Array]:
+    """Return random elements for the constants that a graph's text only names."""
+    generator = np.random.default_rng(1)
+    return {
+        name: Dense(generator.uniform(0.5, 1.5, shape).astype(np.float32))
+        for name, shape in constants_of(text).items()
+    }
+
+
 def written(backend: Backend, graph: Graph, folder: Path) -> list[str]:
     """Write a graph, check that what is read back computes the same, and return the types of its layers."""
-    calls = legalize(graph, backend)
-    net = assemble(graph, calls, backend)
     generator = np.random.default_rng(2)
     inputs: dict[str, NDArray] = {
         value.name: generator.standard_normal(value.shape[:]).astype(np.float32) for value in graph.inputs
     }
     expected = Executor(expand(graph)).run(inputs)
+    calls = legalize(graph, backend)
+    net = assemble(graph, calls, backend)
     prototxt, caffemodel, _ = write_files(net, backend, folder / "net", "{}")
     found = load(prototxt, caffemodel, backend).run(inputs, list(expected))
     for name, array in expected.items():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from caffeforge.generated import hub
-from caffeforge.generator.library import LIB
+from caffeforge.generator.library import LIBS
 from caffeforge.runtime.explanation import signature
 from tests import checkout
 
@@ -44,7 +44,7 @@ class Table:
 def functions() -> str:
     """Return the functions of ``runtime/lib.py`` as a table."""
     lines = ["", "| function | gives |", "|---|---|"]
-    for node in ast.parse(LIB.read_bytes()).body:
+    for node in (node for path in LIBS for node in ast.parse(path.read_bytes()).body):
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             lines.append(f"| `{_signature(node)}` | {_sentence(node)} |")
     return "\n".join([*lines, ""])
@@ -60,7 +60,11 @@ def _signature(node: ast.FunctionDef) -> str:
 
 
 def _default(node: ast.expr) -> str:
-    return ast.unparse(node).lower() if isinstance(node, ast.Constant) and node.value is None else ast.unparse(node)
+    return (
+        ast.unparse(node).lower()
+        if isinstance(node, ast.Constant) and node.value is None
+        else ast.unparse(node)
+    )
 
 
 def _type(node: ast.expr | None) -> str:

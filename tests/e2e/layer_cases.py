@@ -1,4 +1,4 @@
-"""Single layers of Caffe 1.0 beside each other in one net, run by real Caffe and by what our reader makes of them.
+"""Single layers of Caffe 1.0 beside each other in one net, run by real Caffe and by our reader.
 
 One net holds many cases, because Caffe takes most of a second to start.
 """
@@ -93,7 +93,7 @@ def tops_of(index: int, case: LayerCase) -> tuple[str, ...]:
 
 
 def check(cases: Sequence[LayerCase], witness: Witness, folder: Path) -> float:
-    """Run all cases both ways and return the largest error as a part of the scale; fail if one is too large."""
+    """Run all cases both ways; return the largest error as a part of the scale, fail if one is too large."""
     net, inputs = net_of(cases)
     prototxt, caffemodel, _ = write_files(net, BACKEND, folder / "net", "{}\n")
     names = [name for index, case in enumerate(cases) for name in tops_of(index, case)]
@@ -108,7 +108,7 @@ def check(cases: Sequence[LayerCase], witness: Witness, folder: Path) -> float:
 
 
 def difference(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> float:
-    """Return the largest error as a part of the largest magnitude; infinite for other shapes or infinities."""
+    """Return the largest error as a part of the scale; infinite for another shape or infinite numbers."""
     if found.shape != expected.shape or not np.isfinite(expected).all():
         return float("inf")
     wide = expected.astype(np.float64)

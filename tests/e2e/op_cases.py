@@ -1,4 +1,4 @@
-"""Single ops of the hub beside each other in one net: what our rules make of each must be what real Caffe says.
+"""Single ops of the hub beside each other in one net: what our rules make of each, run by real Caffe.
 
 The reference is onnxruntime on the op itself and, where a case has one, a function of NumPy or PyTorch.
 """

@@ -81,6 +81,7 @@ def convolutions() -> Iterator[Case]:
     yield case("dilated", "kernel_size: 3 dilation: [2, 1] pad: [2, 0]", (1, 2, 7, 9), (3, 2, 3, 3))
     yield case("no_meaning", "kernel_size: 3 engine: CAFFE force_nd_im2col: true", (1, 2, 6, 5), (3, 2, 3, 3))
     yield case("negative_axis", "kernel_size: 3 axis: -3", (1, 2, 6, 5), (3, 2, 3, 3))
+    yield case("second_axis_is_a_batch_too", "kernel_size: 3 axis: 2 group: 2", (2, 3, 4, 6), (6, 2, 3))
     yield case("depthwise", "kernel_size: 3 group: 4", (2, 4, 6, 5), (4, 1, 3, 3))
     yield case("one_axis", "kernel_size: 3 stride: 2 pad: 1", (2, 3, 10), (4, 3, 3))
     yield case("three_axes", "kernel_size: [2, 3, 1] pad: [1, 0, 0]", (1, 2, 4, 5, 3), (3, 2, 2, 3, 1))
@@ -113,6 +114,8 @@ def poolings() -> Iterator[Case]:
         yield case(f"{pool}_both", f"pool: {pool} kernel_size: 3 stride: 2 pad: 1", (1, 2, 6, 8))
         clipped = f"pool: {pool} kernel_h: 3 kernel_w: 1 stride: 3 pad_h: 1 pad_w: 0"  # on both axes
         yield case(f"{pool}_clipped_by_the_other_pad", clipped, (1, 2, 8, 8))
+    text = layer("Pooling", "pooling_param { kernel_size: 3 stride: 2 }", tops="y places")
+    yield Case("pool_with_places", text, {"x": (1, 2, 6, 8)})
     yield case("default_is_MAX", "kernel_size: 3 stride: 2", (1, 2, 7, 7))
 
     random = np.random.default_rng(2)

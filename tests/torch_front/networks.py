@@ -1,0 +1,165 @@
+"""Traces whole networks, executes their hub graphs, and prints a table; not run by pytest.
+
+    python tests/torch_front/networks.py [torchvision | timm | NAME ...] [--limit N] [--seconds S]
+
+Every row gives the number of hub nodes, the largest difference to PyTorch's outputs over the outputs' scale,
+and the times of the export and of what comes after it. Weights are random: nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from caffeforge.runtime.errors import CaffeforgeError
+from caffeforge.runtime.executor import Executor
+from caffeforge.runtime.torch_front import program, trace
+
+Maker = Callable[[], tuple[torch.nn.Module, torch.Tensor]]
+
+_EQUAL = 1e-4  # of the outputs' scale
+_VIDEO = (1, 3, 16, 112, 112)
+_SIZES = {"inception_v3": 299, "vit_h_14": 224}
+
+
+def shaken(model: torch.nn.Module) -> torch.nn.Module:
+    """Give batch norms statistics that let every layer show, whatever the initial weights are."""
+    generator = torch.Generator().manual_seed(1)
+    for module in model.modules():
+        statistics = dict(module.named_buffers(recurse=False))
+        if "running_mean" in statistics:
+            statistics["running_mean"].uniform_(-0.1, 0.1, generator=generator)
+            statistics["running_var"].uniform_(0.5, 1.5, generator=generator)
+    return model.eval()
+
+
+def torchvision_networks() -> dict[str, Maker]:
+    """Return makers of all classification, segmentation and video networks of torchvision."""
+    import torchvision
+
+    kinds = [torchvision.models, torchvision.models.segmentation, torchvision.models.video]
+    found: dict[str, Maker] = {}
+    for kind in kinds:
+        for name in torchvision.models.list_models(module=kind):
+            shape = _VIDEO if kind is torchvision.models.video else (1, 3, *[_SIZES.get(name, 224)] * 2)
+            found[name] = _torchvision_maker(name, shape)
+    return found
+
+
+def timm_networks() -> dict[str, Maker]:
+    """Return makers of one small network of each of timm's families."""
+    import timm
+
+    found = {}
+    for module in timm.list_modules():
+        names = timm.list_models(module=module)
+        if names:
+            found[names[0]] = _timm_maker(names[0])
+    return found
+
+
+def _torchvision_maker(name: str, shape: tuple[int, ...]) -> Maker:
+    def make() -> tuple[torch.nn.Module, torch.Tensor]:
+        import torchvision
+
+        options: dict[str, Any] = {"weights": None}
+        if name in ("googlenet", "inception_v3"):
+            options["init_weights"] = False
+        if name in torchvision.models.list_models(module=torchvision.models.segmentation):
+            options["weights_backbone"] = None
+        return torchvision.models.get_model(name, **options), torch.randn(shape)
+
+    return make
+
+
+def _timm_maker(name: str) -> Maker:
+    def make() -> tuple[torch.nn.Module, torch.Tensor]:
+        import timm
+
+        model = timm.create_model(name)
+        return model, torch.randn(1, *model.default_cfg["input_size"])
+
+    return make
+
+
+@contextlib.contextmanager
+def _exports_timed() -> Iterator[list[float]]:
+    """Note how long each ``torch.export`` takes."""
+    export, times = torch.export.export, []
+
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return export(*args, **kwargs)
+        finally:
+            times.append(time.perf_counter() - start)
+
+    program.torch.export.export = timed
+    try:
+        yield times
+    finally:
+        program.torch.export.export = export
+
+
+def row(make: Maker) -> tuple[bool, str]:
+    """Return whether a network is equal, and its line of the table."""
+    torch.manual_seed(0)
+    model, image = make()
+    model = shaken(model)
+    with _exports_timed() as times:
+        start = time.perf_counter()
+        try:
+            source = trace(model, image)
+        except CaffeforgeError as error:
+            return False, f"refused: {error.what}"
+        whole = time.perf_counter() - start
+    computed = Executor(source.graph).run(source.example)
+    with torch.no_grad():
+        leaves = torch.utils._pytree.tree_leaves(model(image))
+    worst = 0.0
+    for array, tensor in zip(computed.values(), leaves, strict=True):
+        expected = tensor.numpy()
+        worst = max(worst, float(np.abs(array - expected).max() / max(np.abs(expected).max(), 1e-12)))
+    after = whole - sum(times)
+    line = f"{len(source.graph.nodes):5} nodes  {worst:8.1e}  export {sum(times):5.1f} s  after {after:5.2f} s"
+    return worst < _EQUAL, line + "".join(f"\n    note: {note}" for note in source.notes[:2])
+
+
+def main() -> None:
+    """Print the table for what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", default=["torchvision"])
+    parser.add_argument("--limit", type=int, default=10_000, help="stop after so many networks")
+    parser.add_argument("--seconds", type=float, default=1e9, help="start no network after so long")
+    options = parser.parse_args()
+    makers: dict[str, Maker] = {}
+    for name in options.names:
+        if name == "torchvision":
+            makers |= torchvision_networks()
+        elif name == "timm":
+            makers |= timm_networks()
+        else:
+            makers[name] = torchvision_networks().get(name) or _timm_maker(name)
+    warnings.simplefilter("ignore")
+    start, equal, count = time.perf_counter(), 0, 0
+    for name, make in list(makers.items())[: options.limit]:
+        if time.perf_counter() - start > options.seconds:
+            break
+        try:
+            same, line = row(make)
+        except Exception as error:
+            same, line = False, f"failed: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        equal, count = equal + same, count + 1
+        print(f"{'equal' if same else 'DIFFERS':8} {name:40} {line}", flush=True)
+    print(f"{equal} of {count} networks are equal")
+
+
+if __name__ == "__main__":
+    main()
