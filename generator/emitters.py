@@ -59,7 +59,7 @@ class Emitters:
                 function = self._fitting(name, op, alternative)
                 if function is not None:
                     functions.append(function)
-                    entries.append(f"Alternative({name}, {literal(place(alternative.position))})")
+                    entries.append(_entry(name, alternative))
             if not entries:
                 continue
             parts = [str(tuple_of("", entries, 0, 20))]
@@ -208,6 +208,15 @@ class Emitters:
 
     def _printed(self, sources: Iterable[Source], due: Type, scope: Scope) -> list[str]:
         return [self.printer.print(source, scope, types.optional(due)) for source in sources]
+
+
+def _entry(name: str, alternative: Alternative) -> str:
+    parts = [name, str(literal(place(alternative.position)))]
+    if alternative.note:
+        parts.append(str(literal(alternative.note)))
+    if alternative.approximate:
+        parts.append("approximate=True")
+    return call("Alternative", parts, 0, margin=24)
 
 
 def _known_statics(op: HubOp) -> set[str]:

@@ -46,6 +46,8 @@ class Alternative:
     Attributes:
         inputs: the shapes of a net's inputs, for a layer type that gives them.
         hook: a function of ``runtime/hooks/<backend>.py``; for a layer, `reads` lists the fields it reads.
+        note: what a report says where the alternative is taken.
+        approximate: it is taken only where approximations are allowed.
     """
 
     position: Position
@@ -57,6 +59,8 @@ class Alternative:
     inputs: Source | None = None
     hook: Scalar | None = None
     reads: tuple[Scalar, ...] = ()
+    note: str = ""
+    approximate: bool = False
 
 
 @dataclass(frozen=True)

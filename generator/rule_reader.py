@@ -8,9 +8,10 @@ from caffeforge.generator.mapping import Alternative, LayerEntry, Rule
 from caffeforge.generator.yaml_reader import YamlReader
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
-COMMON_KEYS = ("let", "require", "when", "any_of", "otherwise", "example")
-ALTERNATIVE_KEYS = ("let", "require", "when")
+COMMON_KEYS = ("let", "require", "when", "note", "approximate", "any_of", "otherwise", "example")
+ALTERNATIVE_KEYS = ("let", "require", "when", "note", "approximate")
 ENTRY_KEYS = ("layer", "fields", "blobs", "bottoms", "loose", "kept", "when", "top")
+WRITING_KEYS = ("note", "approximate")
 COMPANIONS = {"fields": "layer", "blobs": "layer", "bottoms": "layer", "reads": "hook"}  # key -> its verb
 
 
@@ -21,20 +22,23 @@ class RuleForm:
     verbs: tuple[str, ...]
     keys: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()  # verbs and keys that do not stand in alternatives
+    writes: bool = True  # what is written may be noted in reports, or be an approximation
 
     @property
     def rule(self) -> tuple[str, ...]:
         """The keys of a whole rule."""
-        return (*COMMON_KEYS, *self.verbs, *self.keys)
+        common = COMMON_KEYS if self.writes else tuple(k for k in COMMON_KEYS if k not in WRITING_KEYS)
+        return (*common, *self.verbs, *self.keys)
 
     @property
     def alternative(self) -> tuple[str, ...]:
         """The keys of one alternative among several."""
-        return tuple(k for k in (*ALTERNATIVE_KEYS, *self.verbs, *self.keys) if k not in self.alone)
+        out = self.alone if self.writes else (*self.alone, *WRITING_KEYS)
+        return tuple(k for k in (*ALTERNATIVE_KEYS, *self.verbs, *self.keys) if k not in out)
 
 
 OP = RuleForm(("layer", "emit", "rewrite", "hook"), ("fields", "blobs", "bottoms"))
-LAYER = RuleForm(("rewrite", "hook", "inputs"), ("reads", "ignore"), alone=("inputs", "ignore"))
+LAYER = RuleForm(("rewrite", "hook", "inputs"), ("reads", "ignore"), alone=("inputs", "ignore"), writes=False)
 LOWERING = RuleForm(("rewrite",))
 
 
@@ -121,8 +125,8 @@ class RuleReader(YamlReader):
             self.diagnostics.error("no-effect", node.position, sentence)
 
     def _alternative(self, entry: Mapping) -> Alternative:
-        rewrite, when, inputs, hook, reads = (
-            entry.get(k) for k in ("rewrite", "when", "inputs", "hook", "reads")
+        rewrite, when, inputs, hook, reads, note, approximate = (
+            entry.get(k) for k in ("rewrite", "when", "inputs", "hook", "reads", "note", "approximate")
         )
         return Alternative(
             entry.position,
@@ -134,6 +138,8 @@ class RuleReader(YamlReader):
             self._source(inputs) if inputs is not None else None,
             self._word(hook, "the name of a hook"),
             self._words(reads) if reads is not None else (),
+            self._text(approximate if approximate is not None else note, "a sentence"),
+            approximate is not None,
         )
 
     def _layers(self, entry: Mapping) -> tuple[LayerEntry, ...]:

@@ -20,10 +20,14 @@ class Alternative:
 
     Attributes:
         rule: where it stands, as ``mapping.yaml:38``.
+        note: what a report says where it is taken.
+        approximate: it is taken only where approximations are allowed.
     """
 
     function: Callable[..., None]
     rule: str
+    note: str = ""
+    approximate: bool = False
 
 
 @dataclass(frozen=True)

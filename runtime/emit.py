@@ -26,6 +26,8 @@ class LayerCall:
         node: what the rule wrote it for.
         rule: where that rule stands, after those whose lowering led to it.
         root: the node of the source's graph that it is part of.
+        notes: what the rules say that a report should say.
+        approximate: a rule that led to it is an approximation.
     """
 
     name: str
@@ -36,6 +38,8 @@ class LayerCall:
     node: Node
     rule: str
     root: Node | None = None
+    notes: tuple[str, ...] = ()
+    approximate: bool = False
 
 
 class Emit(Builder):

@@ -17,6 +17,7 @@ from caffeforge.runtime.errors import VerificationError
 from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.in_place import run_in_place
 from caffeforge.runtime.legalize import directly, legalize
+from caffeforge.runtime.lowering_notes import lowering_notes
 from caffeforge.runtime.net import Net
 from caffeforge.runtime.report import ExportResult
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from caffeforge.runtime.verify import Verification
 
 MAP_VERSION = 1
+APPROXIMATE = 1e-2  # of scale: what is accepted where the user allowed approximations
 
 
 def export(
@@ -45,15 +47,17 @@ def export(
     source = trace(model, example_inputs, input_names=input_names, output_names=output_names)
     graph = source.graph
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
-    net = assemble(graph, legalize(graph, backend), backend)
+    calls = legalize(graph, backend, approximate=approximate)
+    net = assemble(graph, calls, backend)
     if in_place:
         outputs = [value.name for value in graph.outputs]
         run_in_place(net, backend.net.in_place, backend.net.views, outputs)
-    notes = [*source.notes, *fused, *casts(net)]
+    notes = [*source.notes, *fused, *lowering_notes(calls), *casts(net)]
     found: list[Verification] = []
+    accepted = APPROXIMATE if any(call.approximate for call in calls) else None
 
     def check(prototxt: Path, caffemodel: Path) -> None:
-        found.append(_verify(source, net, backend, prototxt, caffemodel))
+        found.append(_verify(source, net, backend, prototxt, caffemodel, accepted))
 
     files = write_files(net, backend, Path(path), map_text(net, backend), check if verify else None)
     return ExportResult(
@@ -86,7 +90,12 @@ def map_text(net: Net, backend: Backend) -> str:
 
 
 def _verify(
-    source: TorchSource, net: Net, backend: Backend, prototxt: Path, caffemodel: Path
+    source: TorchSource,
+    net: Net,
+    backend: Backend,
+    prototxt: Path,
+    caffemodel: Path,
+    accepted: float | None,
 ) -> Verification:
     """Compare the written files with the source on the example and on another input.
 
@@ -94,7 +103,10 @@ def _verify(
         VerificationError: a layer or output differs; the text holds the table.
     """
     from caffeforge.runtime.loaded import load
+    from caffeforge.runtime.compare import Tolerance
     from caffeforge.runtime.verify import merge, verify
+
+    tolerance = Tolerance(accepted) if accepted is not None else None
 
     loaded = load(prototxt, caffemodel, backend)
     held = {layer.source: layer.tops[0] for layer in net.layers if layer.source}
@@ -105,7 +117,7 @@ def _verify(
     for inputs in (source.example, _other(source.example)):
         blobs = loaded.run(inputs, list(dict.fromkeys(held.values())))
         result = {value: blobs[blob] for value, blob in held.items()}
-        verifications.append(verify(source.reference(inputs), result, rows, outputs))
+        verifications.append(verify(source.reference(inputs), result, rows, outputs, tolerance))
     verification = merge(verifications)
     if not verification.passed:
         text = f"the files do not compute what the model does: {verification.summary()}"

@@ -28,13 +28,18 @@ MOVES = frozenset(
 Key = tuple[object, ...]
 
 
-def legalize(graph: Graph, backend: Backend) -> list[LayerCall]:
+def legalize(graph: Graph, backend: Backend, *, approximate: bool = False) -> list[LayerCall]:
     """Return the layers that compute `graph`, in order, over its values.
+
+    Args:
+        graph: it must pass ``Graph.verify``.
+        backend: the target.
+        approximate: take alternatives that their rules call approximations.
 
     Raises:
         LegalizeError: with one paragraph for each node that the backend cannot express.
     """
-    legalizer = _Legalizer(backend)
+    legalizer = _Legalizer(backend, approximate)
     calls: list[LayerCall] = []
     refusals: list[Refusal] = []
     for node in graph.nodes:
@@ -68,8 +73,9 @@ def directly(node: Node, backend: Backend) -> bool:
 class _Legalizer:
     """Finds layers for one node at a time; remembers what was refused."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, approximate: bool) -> None:
         self.backend = backend
+        self.approximate = approximate
         self.refused: dict[Key, Refusal] = {}
         self.counts: dict[str, dict[str, int]] = {}  # names given, by stem
 
@@ -96,7 +102,8 @@ class _Legalizer:
 
     def _alternatives(self, node: Node) -> list[Alternative]:
         rules = (self.backend.rules.get(type(node.op)), LOWERINGS.get(type(node.op)))
-        found = [alternative for rule in rules if rule is not None for alternative in rule.alternatives]
+        found = [a for rule in rules if rule is not None for a in rule.alternatives]
+        found = [a for a in found if self.approximate or not a.approximate]
         if node.op.custom is not None and node.op.custom.reference is not None:
             found.append(Alternative(node.op.custom.reference, f"the reference of {node.op.op_type}"))
         return found
@@ -121,6 +128,10 @@ class _Legalizer:
         if calls is None:
             counts.clear()
             counts.update(before)
+            return None
+        for call in calls if alternative.note else ():
+            call.notes = (*call.notes, alternative.note)
+            call.approximate |= alternative.approximate
         return calls
 
     def _layers(

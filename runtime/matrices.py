@@ -107,7 +107,7 @@ def _cubic(distance: NDArray, a: float) -> NDArray:
 
 
 def sub_pixel_kernel(channels: int, block: int) -> Array:
-    """Return the weights (channels * block², 1, block, block) by which a ConvTranspose is DepthToSpace CRD."""
+    """Return weights (channels * block², 1, block, block) by which ConvTranspose is DepthToSpace CRD."""
     taps = np.eye(block * block, dtype="float32").reshape(block * block, 1, block, block)
     return Dense(np.tile(taps, (channels, 1, 1, 1)))
 

@@ -1346,26 +1346,26 @@ def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
-def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max: Value) -> None:
+def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
     """Max -> other ops (bvlc/mapping.yaml:701)."""
     if len(data_0) != 1:
         raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:701")
-    e.apply(hub.Identity(), (data_0[0],), (max,))
+    e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
-def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max: Value) -> None:
+def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
     """Max -> Eltwise (bvlc/mapping.yaml:703)."""
     if not len(data_0) >= 2:
         raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:703")
-    if not all(tuple(x.shape == max.shape and not lib.is_constant(x) for x in data_0)):
+    if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
             "bvlc/mapping.yaml:703",
         )
-    e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max,))
+    e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
-def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max: Value) -> None:
+def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
     """Max -> other ops (bvlc/mapping.yaml:706)."""
     if len(data_0) != 2:
         raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:706")
@@ -1373,12 +1373,12 @@ def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max: Value) -> N
         raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:706")
     if lib.is_constant(data_0[0]):
         raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:706")
-    if data_0[0].shape != max.shape:
+    if data_0[0].shape != max_.shape:
         raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:706")
-    e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max,))
+    e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
-def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max: Value) -> None:
+def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
     """Max -> other ops (bvlc/mapping.yaml:708)."""
     if len(data_0) != 2:
         raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:708")
@@ -1386,38 +1386,46 @@ def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max: Value) -> N
         raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:708")
     if lib.is_constant(data_0[1]):
         raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:708")
-    if data_0[1].shape != max.shape:
+    if data_0[1].shape != max_.shape:
         raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:708")
-    e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max,))
+    e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
-def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max: Value) -> None:
+def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
     """Max -> other ops (bvlc/mapping.yaml:710)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
         raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:710")
-    e.apply(hub.Max(), [e.value(hub.Expand(shape=max.shape[:]), (x,)) for x in data_0], (max,))
+    e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
-def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max: Value) -> None:
+def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
     """Max -> other ops (bvlc/mapping.yaml:712)."""
     if len(data_0) != 2:
         raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:712")
     if not lib.is_constant(data_0[1]):
         raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:712")
-    if data_0[0].shape != max.shape:
+    if data_0[0].shape != max_.shape:
         raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:712")
-    e.apply(hub.Max(), (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))), (max,))
+    e.apply(
+        hub.Max(),
+        (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
+        (max_,),
+    )
 
 
-def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max: Value) -> None:
+def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
     """Max -> other ops (bvlc/mapping.yaml:714)."""
     if len(data_0) != 2:
         raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:714")
     if not lib.is_constant(data_0[0]):
         raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:714")
-    if data_0[1].shape != max.shape:
+    if data_0[1].shape != max_.shape:
         raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:714")
-    e.apply(hub.Max(), (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))), (max,))
+    e.apply(
+        hub.Max(),
+        (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
+        (max_,),
+    )
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
@@ -1620,7 +1628,7 @@ def emit_mean_variance_normalization_2(
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
-def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min: Value) -> None:
+def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
     """Min -> other ops (bvlc/mapping.yaml:801)."""
     if len(data_0) != 2:
         raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:801")
@@ -1628,12 +1636,12 @@ def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min: Value) -> N
         raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:801")
     if lib.is_constant(data_0[0]):
         raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:801")
-    if data_0[0].shape != min.shape:
+    if data_0[0].shape != min_.shape:
         raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:801")
-    e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min,))
+    e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
-def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min: Value) -> None:
+def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
     """Min -> other ops (bvlc/mapping.yaml:803)."""
     if len(data_0) != 2:
         raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:803")
@@ -1641,34 +1649,42 @@ def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min: Value) -> N
         raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:803")
     if lib.is_constant(data_0[1]):
         raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:803")
-    if data_0[1].shape != min.shape:
+    if data_0[1].shape != min_.shape:
         raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:803")
-    e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min,))
+    e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
-def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min: Value) -> None:
+def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
     """Min -> other ops (bvlc/mapping.yaml:805)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
         raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:805")
-    e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min,))
+    e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
-def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min: Value) -> None:
+def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
     """Min -> other ops (bvlc/mapping.yaml:807)."""
     if len(data_0) != 2:
         raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:807")
     if not lib.is_constant(data_0[1]):
         raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:807")
-    e.apply(hub.Neg(), (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),), (min,))
+    e.apply(
+        hub.Neg(),
+        (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
+        (min_,),
+    )
 
 
-def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min: Value) -> None:
+def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
     """Min -> other ops (bvlc/mapping.yaml:809)."""
     if len(data_0) != 2:
         raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:809")
     if not lib.is_constant(data_0[0]):
         raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:809")
-    e.apply(hub.Neg(), (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),), (min,))
+    e.apply(
+        hub.Neg(),
+        (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
+        (min_,),
+    )
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
@@ -2445,37 +2461,37 @@ def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
-def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum: Value) -> None:
+def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
     """Sum -> other ops (bvlc/mapping.yaml:1160)."""
     if len(data_0) != 1:
         raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1160")
-    e.apply(hub.Identity(), (data_0[0],), (sum,))
+    e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
-def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum: Value) -> None:
+def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
     """Sum -> Eltwise (bvlc/mapping.yaml:1162)."""
     if not len(data_0) >= 2:
         raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1162")
-    if not all(tuple(x.shape == sum.shape and not lib.is_constant(x) for x in data_0)):
+    if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
             "bvlc/mapping.yaml:1162",
         )
-    e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum,))
+    e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
-def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum: Value) -> None:
+def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
     """Sum -> other ops (bvlc/mapping.yaml:1165)."""
     if len(data_0) != 2:
         raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1165")
-    e.apply(hub.Add(), (data_0[0], data_0[1]), (sum,))
+    e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
-def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum: Value) -> None:
+def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
     """Sum -> other ops (bvlc/mapping.yaml:1167)."""
     if not len(data_0) > 2:
         raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1167")
-    e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum,))
+    e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:

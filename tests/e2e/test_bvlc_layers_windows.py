@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ COUNT = 30
 Sizes = tuple[int, ...]
 
 
-def sides(r: Random, name: str, values: Sizes) -> dict[str, object]:
+def sides(r: Random, name: str, values: Sizes) -> dict[str, Any]:
     """Return fields of a convolution or pooling that say `values`, in one of the ways that Caffe knows."""
     if len(values) == 2 and r.pick((False, True)):
         return {f"{name}_h": values[0], f"{name}_w": values[1]}
@@ -26,7 +27,7 @@ def sides(r: Random, name: str, values: Sizes) -> dict[str, object]:
     return {key: values if len(set(values)) > 1 or r.pick((False, True)) else values[:1]}
 
 
-def convolution_fields(r: Random, axes: int, sizes: Sizes) -> tuple[dict[str, object], Sizes]:
+def convolution_fields(r: Random, axes: int, sizes: Sizes) -> tuple[dict[str, Any], Sizes]:
     """Return random window fields that fit `sizes`, and the window."""
     while True:
         kernel, stride, pad, dilation = (
@@ -96,14 +97,14 @@ def pooling(pool: str, tops: int = 1) -> list[LayerCase]:
         if not inside or any(k > s + 2 * p for k, s, p in zip(kernel, sizes, pad, strict=True)):
             continue
         names = {"kernel_h": kernel[0], "kernel_w": kernel[1], "stride_h": stride[0], "stride_w": stride[1]}
-        fields: dict[str, object] = names | {"pad_h": pad[0], "pad_w": pad[1]}
+        fields: dict[str, Any] = names | {"pad_h": pad[0], "pad_w": pad[1]}
         if all(len(set(pair)) == 1 for pair in (kernel, stride, pad)):
             fields = {"kernel_size": kernel[0], "stride": stride[0], "pad": pad[0]}
         x = r.normal(r.pick((1, 3)), r.size(1, 4), *sizes)
         made.append(LayerCase(layers.Pooling(pool=pool, **fields), [x], tops=tops))
     ties = r.whole(3, 2, 3, 7, 6)
     made.append(LayerCase(layers.Pooling(pool=pool, kernel_size=3, stride=2), [ties], tops=tops))
-    made.append(LayerCase(layers.Pooling(pool=pool, global_pooling=True), [ties], tops=tops))
+    made.append(LayerCase(layers.Pooling(pool=pool, global_pooling=True), [r.normal(3, 4, 5, 7)], tops=tops))
     return made
 
 

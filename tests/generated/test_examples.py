@@ -71,7 +71,8 @@ def test_every_lowering_that_applies_computes_what_the_op_computes(op: str, text
     expected = Executor(graph).run(inputs)
     (node,) = graph.nodes
     applied = 0
-    for alternative in RULES[type(node.op)].alternatives:
+    exact = [a for a in RULES[type(node.op)].alternatives if not a.approximate]
+    for alternative in exact:
         emit = Emit(node, alternative.rule, backends.find("bvlc"))
         try:
             alternative.function(emit, node.op, *arguments(node))
