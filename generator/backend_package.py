@@ -23,6 +23,7 @@ from caffeforge.generator.readers import Readers
 from caffeforge.generator.rule_checks import RuleChecks
 from caffeforge.generator.schema_checks import ClassNames, check_schema
 from caffeforge.generator.templates import render
+from caffeforge.generator.yaml_source import Scalar
 
 ABI = 1  # the runtime ABI that the templates are written for
 SKELETON = {
@@ -68,7 +69,7 @@ def files(
     found = Examples(hub.ops, diagnostics)
     examples = [*found.of_patterns(mapping.patterns), *found.of_ops(mapping.ops)]
     custom = custom_ops.context(mapping.custom, hub.ops, printer)
-    net = _net(mapping, types, diagnostics)
+    net = _net(mapping, types, bool(emit["input"]), inheritance, diagnostics)
     RuleChecks(inheritance.file, diagnostics).mapping(mapping)
     diagnostics.raise_if_any()
     package = {
@@ -114,23 +115,30 @@ def _skeleton(schema: ProtoSchema, diagnostics: Diagnostics) -> Code:
     return call("Skeleton", args, 4)
 
 
-def _net(mapping: MappingFile, types: dict[str, LayerType], diagnostics: Diagnostics) -> Code:
+def _net(
+    mapping: MappingFile,
+    types: dict[str, LayerType],
+    has_input: bool,
+    inheritance: Inheritance,
+    diagnostics: Diagnostics,
+) -> Code:
+    """Return the backend's NetStyle; inherited layer types that the schema cannot hold are left out."""
+
+    def known(word: Scalar) -> bool:
+        if word.text not in types and not inheritance.is_inherited(word.position):
+            diagnostics.unknown("unknown-layer", word.position, "layer type", word.text, types)
+        return word.text in types
+
     args = []
-    if mapping.net.input is not None:
+    net = mapping.net
+    if has_input:
         args.append("input=_emit.input_layer")
-    loose = mapping.net.loose_tops
-    if loose is not None:
-        if loose.text not in types:
-            diagnostics.unknown("unknown-layer", loose.position, "layer type", loose.text, types)
-        else:
-            args.append(f"loose_tops=layers.{layer_class(loose.text)}")
-    for key in ("in_place", "views"):
-        words = getattr(mapping.net, key)
-        for word in words:
-            if word.text not in types:
-                diagnostics.unknown("unknown-layer", word.position, "layer type", word.text, types)
-        if words:
-            args.append(f"{key}={laid_out(tuple(word.text for word in words), 12)}")
+    if net.loose_tops is not None and known(net.loose_tops):
+        args.append(f"loose_tops=layers.{layer_class(net.loose_tops.text)}")
+    for key, words in (("in_place", net.in_place), ("views", net.views)):
+        held = tuple(word.text for word in words if known(word))
+        if held:
+            args.append(f"{key}={laid_out(held, 12)}")
     return call("NetStyle", args, 4)
 
 

@@ -2,43 +2,92 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping
+from keyword import iskeyword
 from typing import Any
 
 from caffeforge.generator import types
+from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_package import op_context
 from caffeforge.generator.hub_schema import HELD, Attribute, Formal, HubOp
 from caffeforge.generator.mapping import CustomOp
-from caffeforge.generator.names import function_name
-from caffeforge.generator.python_text import Code, call, dict_of, indented, literal, tuple_of
-from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.names import OP_MEMBERS, TAKEN, free_name, function_name
+from caffeforge.generator.python_text import Code, call, dict_of, indented, is_name, literal, tuple_of
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.types import INT, INTS, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
 
 OPTIONS = {"?": "optional", "*": "variadic"}
 TYPES = {"int": int, "float": float, "bool": bool, "string": str}
+LIMIT = 2**63  # attributes are 64 bit integers
+TORCH = re.compile(r"\w+::\w+(\.\w+)?", re.ASCII)
+# What ops.py imports and defines besides.
+MODULE_NAMES = (
+    "Builder", "CUSTOM", "CustomOp", "Final", "Mapping", "Value", "annotations", "bool", "float", "hub",
+    "int", "lib", "object", "str", "tuple",
+)  # fmt: skip
 
 
 def hub_ops(custom: list[CustomOp], printer: Printer) -> dict[str, HubOp]:
-    """Return the ops of ``custom:`` by dotted name, as rules see them."""
-    found = {}
+    """Return the ops of ``custom:`` by dotted name, as rules see them; mistakes are reported."""
+    found: dict[str, HubOp] = {}
+    taken = dict.fromkeys(MODULE_NAMES, "the generated module itself")
     for op in custom:
         domain, _, kind = op.name.text.rpartition(".")
-        if domain.isidentifier() and kind.isidentifier():
-            attributes = tuple(_attribute(name, kind_, printer) for name, kind_ in op.attributes)
-            sides = [tuple(_formal(scalar, printer) for scalar in side) for side in (op.inputs, op.outputs)]
-            found[op.name.text] = HubOp(op.name.text, 1, sides[0], sides[1], attributes, domain)
+        if not (is_name(domain) and is_name(kind)) or iskeyword(domain) or iskeyword(kind):
+            sentence = f"a custom op is named domain.Op, {op.name.text!r} is no such name"
+            printer.diagnostics.error("custom-name", op.name.position, sentence)
+            continue
+        for python in (kind, str(function_name("shape", kind, 0, 1))):
+            if python in taken:
+                sentence = f"{op.name.text} would be called {python}, as {taken[python]} is"
+                printer.diagnostics.error("name-clash", op.name.position, sentence)
+            taken.setdefault(python, op.name.text)
+        attributes = tuple(_attribute(name, kind_, printer) for name, kind_ in op.attributes)
+        sides = [tuple(_formal(scalar, printer) for scalar in side) for side in (op.inputs, op.outputs)]
+        found[op.name.text] = HubOp(op.name.text, 1, sides[0], sides[1], attributes, domain)
+        _check(op, found[op.name.text], printer.diagnostics)
     return found
 
 
+def _check(op: CustomOp, described: HubOp, diagnostics: Diagnostics) -> None:
+    """Report what makes an op of no use though each of its parts is well formed."""
+    formals = [
+        *zip(op.inputs, described.inputs, strict=True),
+        *zip(op.outputs, described.outputs, strict=True),
+    ]
+    places = [(key.text, key.position) for key, _ in op.attributes]
+    names: set[str] = set()
+    for name, position in [*places, *((formal.name, scalar.position) for scalar, formal in formals)]:
+        if name in names:
+            diagnostics.error("twice", position, f"{name} stands for two things of {op.name.text}")
+        names.add(name)
+    for given, side in ((op.inputs, described.inputs), (op.outputs, described.outputs)):
+        for scalar, formal in list(zip(given, side, strict=True))[:-1]:
+            if formal.option == "variadic":
+                sentence = f"{scalar.text} stands for all that are left, so that nothing follows it"
+                diagnostics.error("custom-input", scalar.position, sentence)
+    if not op.outputs:
+        diagnostics.error("custom-output", op.name.position, f"{op.name.text} yields nothing")
+    if op.shape is None and (not described.inputs or described.inputs[0].option != "single"):
+        sentence = (
+            f"the size of what {op.name.text} yields must be given: it has no first input to take it from"
+        )
+        diagnostics.error("custom-shape", op.name.position, sentence, "add shape:")
+    if op.torch is not None and not TORCH.fullmatch(op.torch.text):
+        sentence = f"{op.torch.text!r} is no name of a torch op"
+        diagnostics.error("custom-torch", op.torch.position, sentence, "as vendory::focus")
+
+
 def _formal(scalar: Scalar, printer: Printer) -> Formal:
-    """Return an input as ``X``, ``B?`` (optional) or ``xs*`` (all that are left)."""
+    """Return an input or output as ``X``, ``B?`` (optional) or ``xs*`` (all that are left)."""
     option = OPTIONS.get(scalar.text[-1:], "single")
-    name = scalar.text.rstrip("?*")
-    if not name.isidentifier():
-        printer.diagnostics.error("custom-input", scalar.position, f"{scalar.text!r} is no name of an input")
+    name = scalar.text if option == "single" else scalar.text[:-1]
+    if not is_name(name):
+        printer.diagnostics.error("custom-input", scalar.position, f"{scalar.text!r} is no name of a tensor")
         name = "X"
     return Formal(name, option)
 
@@ -50,29 +99,38 @@ def _attribute(name: Scalar, given: Scalar, printer: Printer) -> Attribute:
         known = [k for k in HELD if k not in ("tensor", "graph", "type")]
         printer.diagnostics.unknown("unknown-kind", given.position, "type of an attribute", kind, known)
         kind = "int"
-    if not name.text.isidentifier():
-        printer.diagnostics.error("custom-attribute", name.position, f"{name.text!r} is no name")
+    if not is_name(name.text) or name.text in OP_MEMBERS:
+        sentence = f"{name.text!r} cannot be the name of an attribute"
+        printer.diagnostics.error("custom-attribute", name.position, sentence)
         return Attribute("attribute", kind)
     value = _default(kind, default, given, printer) if mark else None
     return Attribute(name.text, kind, required=not mark, default=value)
 
 
 def _default(kind: str, text: str, given: Scalar, printer: Printer) -> Any:
-    import ast
-
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        value = {"true": True, "false": False}.get(text, text if kind == "string" else None)
     several = kind.endswith("s")
+    value = _literal(text)
+    if value is None and kind == "string":
+        value = text
+    listed = list(value) if isinstance(value, (list, tuple)) else None
+    elements = (listed or []) if several else [value]
     element = TYPES[kind.removesuffix("s")]
-    elements = list(value) if several and isinstance(value, (list, tuple)) else [value]
     if element is float:
-        elements = [float(e) if isinstance(e, int) and not isinstance(e, bool) else e for e in elements]
-    if not all(type(e) is element for e in elements) or (several and not isinstance(value, (list, tuple))):
+        elements = [float(e) if type(e) is int and abs(e) < LIMIT else e for e in elements]
+    fits = all(type(e) is element and not (type(e) is int and abs(e) >= LIMIT) for e in elements)
+    if not fits or (several and listed is None):
         printer.diagnostics.error("custom-default", given.position, f"{text!r} is no {kind}")
         return None
     return tuple(elements) if several else elements[0]
+
+
+def _literal(text: str) -> Any:
+    """Return the value of a literal, None if the text is none; nothing is evaluated."""
+    words = {"true": True, "false": False}
+    try:
+        return words[text] if text in words else ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
 
 
 def context(custom: list[CustomOp], ops: Mapping[str, HubOp], printer: Printer) -> dict[str, Any]:
@@ -102,14 +160,23 @@ def _entry(op: CustomOp, described: HubOp) -> str:
     return f"{literal(op.name.text)}: {call('CustomOp', parts, 0, margin=24)}"
 
 
+def _codes(op: HubOp) -> dict[str, Code]:
+    """Return the Python names of the inputs and outputs."""
+    codes: dict[str, Code] = {}
+    for formal in (*op.inputs, *op.outputs):
+        codes[formal.name] = free_name(formal.name, TAKEN | {"b", op.class_name, *codes.values()})
+    return codes
+
+
 def _scope(op: HubOp) -> tuple[list[str], Scope]:
     names = {a.name: Name(f"op.{a.python}", type=a.type) for a in op.attributes}
     parameters = []
     for formal in op.inputs:
+        code = _codes(op)[formal.name]
         kind = {"optional": "Value | None", "variadic": "tuple[Value, ...]"}.get(formal.option, "Value")
-        parameters.append(f"{python_name(formal.name)}: {kind}")
-        presence = f"{python_name(formal.name)} is not None" if formal.option == "optional" else ""
-        names[formal.name] = Name(str(python_name(formal.name)), presence, _type(formal))
+        parameters.append(f"{code}: {kind}")
+        presence = f"{code} is not None" if formal.option == "optional" else ""
+        names[formal.name] = Name(code, presence, _type(formal))
     return parameters, Scope(names)
 
 
@@ -121,9 +188,8 @@ def _shape(op: CustomOp, described: HubOp, printer: Printer) -> Code:
     """Return a function that gives the sizes of the first result."""
     name = function_name("shape", described.class_name, 0, 1)
     parameters, scope = _scope(described)
-    first = python_name(described.inputs[0].name) if described.inputs else "op"
     if op.shape is None:
-        body = f"{first}.shape[:]" if described.inputs else "()"
+        body = f"{_codes(described)[described.inputs[0].name]}.shape[:]" if described.inputs else "()"
     elif isinstance(op.shape, tuple):
         body = str(tuple_of("", [printer.print(size, scope, INT) for size in op.shape], 0, 16))
     else:
@@ -139,9 +205,12 @@ def _reference(op: CustomOp, described: HubOp, ops: Mapping[str, HubOp], printer
         return Code("")
     name = function_name("reference", described.class_name, 0, 1)
     parameters, scope = _scope(described)
-    results = {f.name: str(python_name(f.name)) for f in described.outputs}
+    codes = _codes(described)
+    results = {f.name: ("*" if f.option == "variadic" else "") + codes[f.name] for f in described.outputs}
     body = Rewriter(printer, ops, "b", results).print(op.reference, scope)
-    parameters += [f"{name}: Value" for name in results.values()]
+    for formal in described.outputs:
+        kind = {"optional": "Value | None", "variadic": "tuple[Value, ...]"}.get(formal.option, "Value")
+        parameters.append(f"{codes[formal.name]}: {kind}")
     head = call(f"def {name}", ["b: Builder", f"op: {described.class_name}", *parameters], 0, " -> None:")
     text = f'{head}\n    """What {described.name} computes, in other ops."""\n'
     return Code(text + "\n".join(indented(line, 4) for line in body))

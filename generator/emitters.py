@@ -70,11 +70,18 @@ class Emitters:
         return {"functions": functions, "rules": printed, "input": self._input(net)}
 
     def _input(self, net: NetRule) -> Code:
+        """Return the function that gives an input's layer; empty if the schema can hold none."""
         if net.input is None:
             return Code("")
-        scope = Scope({"X": Name("X", type=VALUE)})
+        position = net.input.type.position
+        inherited = self.inheritance is not None and self.inheritance.is_inherited(position)
+        own = replace(self, printer=Printer(self.printer.functions, Diagnostics())) if inherited else self
+        code = own.parameters.param(net.input, Scope({"X": Name("X", type=VALUE)}))
+        found, touched = own.printer.diagnostics, own.parameters.touched
+        if inherited and self.inheritance and self.inheritance.drops("net", position, found, touched):
+            return Code("")
         head = "def input_layer(X: Value) -> LayerParam:\n"
-        body = indented(f"return {self.parameters.param(net.input, scope)}", 4)
+        body = indented(f"return {code}", 4)
         return Code(f'{head}    """The layer of a net\'s input X."""\n{body}')
 
     def _fitting(self, name: Code, op: HubOp, alternative: Alternative) -> dict[str, Any] | None:

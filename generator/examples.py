@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
+from caffeforge.generator.expression import CONSTANTS
 from caffeforge.generator.hub_schema import HubOp
 from caffeforge.generator.mapping import PatternRule, Rule
 from caffeforge.generator.names import place
@@ -44,7 +45,7 @@ class Examples:
         """Return table entries (subject, rule, graph) for rules of ops."""
         entries = []
         for rule in rules:
-            for scalar in _scalars(rule.example):
+            for scalar in self._scalars(rule):
                 text = self._application(rule, scalar)
                 if text:
                     entries.append(_entry(rule.name.text, rule.name.position, text))
@@ -54,11 +55,21 @@ class Examples:
         """Return table entries (subject, rule, graph) for patterns."""
         entries = []
         for rule in rules:
-            if isinstance(rule.example, YamlMapping):
+            if rule.example is not None and not isinstance(rule.example, YamlMapping):
+                self._error(rule.example, "an example of a pattern gives a type or value for each free name")
+            elif rule.example is not None:
                 text = self._matched(rule, rule.example)
                 if text:
                     entries.append(_entry(rule.name.text, rule.name.position, text))
         return entries
+
+    def _scalars(self, rule: Rule) -> list[Scalar]:
+        given = rule.example
+        items = given.items if isinstance(given, Sequence) else () if given is None else (given,)
+        scalars = [item for item in items if isinstance(item, Scalar)]
+        if given is not None and (not scalars or len(scalars) < len(items)):
+            self._error(given, f"an example is one application of {rule.name.text}, or a list of them")
+        return scalars
 
     def _application(self, rule: Rule, scalar: Scalar) -> str:
         tree = self._parsed(scalar.text, scalar)
@@ -102,18 +113,17 @@ class Examples:
         return "None"
 
     def _matched(self, rule: PatternRule, example: YamlMapping) -> str:
-        tree = self._parsed(rule.match.text, rule.name)
-        if tree is None:
+        statements = _lines(rule.match.text)
+        if not statements or not self._names(statements, example):
             return ""
         text, given = _Text(), {key.text: value for key, value in example.entries}
         substitute = _Substitute({})
         for name, value in given.items():
             parsed = self._parsed(value.text, value) if isinstance(value, Scalar) else None
-            node = (
-                parsed.body[0].value if parsed is not None and isinstance(parsed.body[0], ast.Expr) else None
-            )
-            if node is None:
-                self._error(rule.name, f"the example gives no type or value for {name}")
+            first = parsed.body[0] if parsed is not None and len(parsed.body) == 1 else None
+            node = first.value if isinstance(first, ast.Expr) else None
+            if node is None or (isinstance(node, ast.Call) and len(node.args) != 1):
+                self._error(value, f"no type or value for {name}: as float32[2, 3], const(float32[3]) or 0.5")
                 return ""
             if isinstance(node, ast.Subscript):
                 text.inputs.append(f"{name}: {ast.unparse(node)}")
@@ -122,12 +132,30 @@ class Examples:
             else:
                 substitute.values[name] = node
         lowered = _Flatten(text)
-        body = [line for statement in tree.body for line in lowered.lines(substitute.visit(statement))]
-        last = tree.body[-1]
-        assert isinstance(last, ast.Assign)
-        target = last.targets[0]
+        try:
+            body = [line for statement in statements for line in lowered.lines(substitute.visit(statement))]
+        except (ValueError, ArithmeticError):
+            self._error(example, "a number of the pattern cannot be worked out with these values")
+            return ""
+        target = statements[-1].targets[0]
         results = [ast.unparse(t) for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
         return text.graph(body, results)
+
+    def _names(self, statements: list[ast.Assign], example: YamlMapping) -> bool:
+        """Report names of an example that the pattern does not have, and those that it lacks."""
+        nodes = [n for statement in statements for n in ast.walk(statement)]
+        called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
+        names = [n for n in nodes if isinstance(n, ast.Name) and id(n) not in called]
+        results = {n.id for n in names if isinstance(n.ctx, ast.Store)}
+        free = dict.fromkeys(n.id for n in names if n.id not in results and n.id not in CONSTANTS)
+        given = [key.text for key, _ in example.entries]
+        for key, _ in example.entries:
+            if key.text not in free:
+                self.diagnostics.unknown("example", key.position, "free name of the pattern", key.text, free)
+        missing = [name for name in free if name not in given]
+        if missing:
+            self._error(example, f"the example gives nothing for {', '.join(missing)}")
+        return not missing and all(name in free for name in given)
 
     def _parsed(self, text: str, at: Scalar) -> ast.Module | None:
         try:
@@ -136,7 +164,7 @@ class Examples:
             self._error(at, f"not an example: {text.strip()!r}")
             return None
 
-    def _error(self, at: Scalar, sentence: str) -> None:
+    def _error(self, at: Node, sentence: str) -> None:
         self.diagnostics.error("example", at.position, sentence)
 
 
@@ -196,6 +224,16 @@ def _value(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
+def _lines(match: str) -> list[ast.Assign]:
+    """Return the lines of a pattern; none if it is not well formed, which is reported elsewhere."""
+    try:
+        body = ast.parse(match).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    lines = [s for s in body if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call)]
+    return lines if len(lines) == len(body) else []
+
+
 def example_table(entries: list[str]) -> Code:
     """Return the table of a package's examples."""
     return tuple_of("EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = ", entries, 0)
@@ -203,9 +241,3 @@ def example_table(entries: list[str]) -> Code:
 
 def _entry(subject: str, position: Position, text: str) -> str:
     return f"({literal(subject)}, {literal(place(position))}, {literal(text)})"
-
-
-def _scalars(node: Node | None) -> list[Scalar]:
-    if isinstance(node, Scalar):
-        return [node]
-    return [item for item in node.items if isinstance(item, Scalar)] if isinstance(node, Sequence) else []

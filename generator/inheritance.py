@@ -43,11 +43,17 @@ def _section(base: Mapping, child: Mapping, diagnostics: Diagnostics) -> Mapping
         if not _is_null(new):
             entries.append((new_key, _entry(node, new, diagnostics)))
     for key, node in own.values():
-        if isinstance(node, Mapping) and any(node.get(word) is not None for word in SPECIAL):
-            diagnostics.error("amend-nothing", key.position, f"nothing named {key.text!r} is inherited")
-        elif not _is_null(node):
+        if _is_null(node) or (isinstance(node, Mapping) and any(node.get(w) is not None for w in SPECIAL)):
+            hint = "" if _is_null(node) else "without amend:, prepend: and append: it is an entry of its own"
+            _nothing(key, hint, diagnostics)
+        else:
             entries.append((key, node))
     return Mapping(tuple(entries), child.position)
+
+
+def _nothing(key: Scalar, hint: str, diagnostics: Diagnostics) -> None:
+    sentence = f"nothing named {key.text!r} is inherited here"
+    diagnostics.error("amend-nothing", key.position, sentence, hint)
 
 
 def _entry(base: Node, child: Node, diagnostics: Diagnostics) -> Node:
@@ -56,22 +62,24 @@ def _entry(base: Node, child: Node, diagnostics: Diagnostics) -> Node:
     if not isinstance(base, Mapping):
         diagnostics.error("amend-nothing", child.position, "what is inherited here has no keys to amend")
         return child
-    _check_amend(child, diagnostics)
     rest = Mapping(tuple((k, n) for k, n in child.entries if k.text not in SPECIAL), child.position)
-    merged = merge(base, rest)
+    _check_amend(child, rest, diagnostics)
+    merged = merge(base, rest, diagnostics)
     before, after = child.get("prepend"), child.get("append")
     if before is None and after is None:
         return merged
     return _with_alternatives(merged, before, after, diagnostics)
 
 
-def _check_amend(child: Mapping, diagnostics: Diagnostics) -> None:
+def _check_amend(child: Mapping, rest: Mapping, diagnostics: Diagnostics) -> None:
     amend = child.get("amend")
+    if not rest.entries and child.get("prepend") is None and child.get("append") is None:
+        diagnostics.error("no-effect", child.position, "amend: changes nothing: no other key stands here")
     if amend is not None and not (isinstance(amend, Scalar) and amend.text == "true"):
         diagnostics.error("amend-value", amend.position, "amend: is true, or is left out")
 
 
-def merge(base: Mapping, child: Mapping) -> Mapping:
+def merge(base: Mapping, child: Mapping, diagnostics: Diagnostics) -> Mapping:
     """Return `base` with the keys of `child` merged in, mappings recursively; null deletes a key."""
     own = dict((key.text, (key, node)) for key, node in child.entries)
     entries: list[tuple[Scalar, Node]] = []
@@ -81,10 +89,14 @@ def merge(base: Mapping, child: Mapping) -> Mapping:
             continue
         new_key, new = own.pop(key.text)
         if isinstance(node, Mapping) and isinstance(new, Mapping):
-            entries.append((key, merge(node, new)))
+            entries.append((key, merge(node, new, diagnostics)))
         elif not _is_null(new):
             entries.append((new_key, new))
-    entries += [(key, node) for key, node in own.values() if not _is_null(node)]
+    for key, node in own.values():
+        if _is_null(node):
+            _nothing(key, "", diagnostics)
+        else:
+            entries.append((key, node))
     return Mapping(tuple(entries), child.position if child.entries else base.position)
 
 
@@ -107,7 +119,7 @@ def _with_alternatives(
 def _items(node: Node | None, diagnostics: Diagnostics) -> Iterable[Node]:
     if node is None:
         return ()
-    if isinstance(node, Sequence):
+    if isinstance(node, Sequence) and node.items:
         return node.items
     diagnostics.error("amend-list", node.position, "prepend: and append: are lists of alternatives")
     return ()

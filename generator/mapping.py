@@ -150,8 +150,8 @@ class PatternRule:
     let: tuple[tuple[Scalar, Source], ...] = ()
     require: tuple[Condition, ...] = ()
     when: Source | None = None
-    optional: frozenset[str] = frozenset()
-    constant: frozenset[str] = frozenset()
+    optional: tuple[Scalar, ...] = ()
+    constant: tuple[Scalar, ...] = ()
     example: Node | None = None
 
 

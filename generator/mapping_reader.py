@@ -53,7 +53,8 @@ class _Reader(RuleReader):
             if isinstance(node, Sequence) and not node.items:
                 self.diagnostics.error("no-effect", node.position, "there is no condition in this list")
             result.constraints.append(ConstraintRule(key, conditions))
-        result.custom = [self._custom(key, node) for key, node in self._entries(root, "custom")]
+        custom = [self._custom(key, node) for key, node in self._entries(root, "custom")]
+        result.custom = [op for op in custom if op is not None]
         result.net = self._net(root.get("net"))
         return result
 
@@ -83,19 +84,21 @@ class _Reader(RuleReader):
         return [rule for rule in rules if rule is not None]
 
     def _pattern(self, name: Scalar, node: Node) -> PatternRule | None:
-        entry = self._mapping(node)
+        if not isinstance(node, Mapping):
+            self._mapping(node)
+            return None
+        entry = node
         self._keys(entry, PATTERN_KEYS)
-        if not name.text.replace("-", "_").isidentifier():
+        if not is_name(name.text.replace("-", "_")):
             self.diagnostics.error("pattern-name", name.position, "a pattern's name is words joined by '-'")
         match, rewrite, when = (entry.get(k) for k in ("match", "rewrite", "when"))
         if match is None or rewrite is None:
             self.diagnostics.error("pattern-keys", entry.position, "a pattern has match: and rewrite:")
             return None
-        words = {k: entry.get(k) for k in ("optional", "constant")}
-        listed = {
-            k: frozenset(w.text for w in self._words(n)) if n is not None else frozenset()
-            for k, n in words.items()
-        }
+        optional, constant = (
+            self._words(found) if found is not None else ()
+            for found in map(entry.get, ("optional", "constant"))
+        )
         return PatternRule(
             name,
             self._source(match),
@@ -103,31 +106,29 @@ class _Reader(RuleReader):
             self._let(entry),
             tuple(self._conditions(entry.get("require"))),
             self._source(when) if when is not None else None,
-            listed["optional"],
-            listed["constant"],
+            optional,
+            constant,
             entry.get("example"),
         )
 
-    def _custom(self, name: Scalar, node: Node) -> CustomOp:
+    def _custom(self, name: Scalar, node: Node) -> CustomOp | None:
         entry = self._mapping(node)
+        if not isinstance(node, Mapping):
+            return None
         self._keys(entry, CUSTOM_KEYS)
-        domain, _, kind = name.text.rpartition(".")
-        if not domain.isidentifier() or not kind.isidentifier():
-            self.diagnostics.error("custom-name", name.position, "a custom op is named domain.Op")
         attributes = []
         for key, value in self._entries(entry, "attributes"):
-            if isinstance(value, Scalar):
-                attributes.append((key, value))
-            else:
-                self.diagnostics.error("yaml-shape", value.position, "a type is expected here, as 'int = 2'")
+            word = self._word(value, "a type, as 'int = 2',")
+            if word is not None:
+                attributes.append((key, word))
         torch, reference, outputs = (entry.get(k) for k in ("torch", "reference", "outputs"))
         return CustomOp(
             name,
             self._words(entry.get("inputs") or Sequence((), entry.position)),
-            self._words(outputs) if outputs is not None else (Scalar("Y", entry.position),),
+            self._words(outputs) if outputs is not None else (Scalar("Y", name.position),),
             tuple(attributes),
             self._shape(entry.get("shape")),
-            torch if isinstance(torch, Scalar) else None,
+            self._word(torch, "the name of a torch op"),
             self._source(reference) if reference is not None else None,
         )
 
@@ -146,7 +147,7 @@ class _Reader(RuleReader):
         if isinstance(given, Mapping):
             self._keys(given, ("layer", "fields"))
             layer = self._layer(given, inner=False)
-        elif isinstance(given, Scalar) and given.text != "fields":
+        elif given is not None and not (isinstance(given, Scalar) and given.text == "fields"):
             self.diagnostics.error("net", given.position, "net input: is 'fields' or a layer with fields")
         words = [self._words(found) if found is not None else () for found in map(entry.get, NET_KEYS[2:])]
-        return NetRule(layer, loose if isinstance(loose, Scalar) else None, *words)
+        return NetRule(layer, self._word(loose, "a layer type"), *words)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from caffeforge.generator import types
 from caffeforge.generator.compatibility import Touched
+from caffeforge.generator.diagnostics import Position
 from caffeforge.generator.expression import Printer, Scope
 from caffeforge.generator.mapping import LayerEntry
 from caffeforge.generator.message_classes import LayerType, class_name, field_type, layer_class
 from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import call, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.source import Source, SourceError
 from caffeforge.generator.yaml_reader import source_of
 from caffeforge.generator.yaml_source import Mapping as YamlMapping
 from caffeforge.generator.yaml_source import Node, Scalar
@@ -70,8 +73,11 @@ class ParameterPrinter:
             return "None"
         if field.kind == "enum" and node.text.isidentifier() and node.text not in scope.names:
             return self._enum(field, node)
+        source = source_of(node)
+        if field.kind == "enum":
+            self._check_words(field, source)
         due = field_type(field, self.schema)
-        return self.printer.print(source_of(node), scope, types.optional(due))
+        return self.printer.print(source, scope, types.optional(due))
 
     def _message(self, field: ProtoField, node: YamlMapping, scope: Scope) -> str:
         if field.kind != "message":
@@ -83,9 +89,23 @@ class ParameterPrinter:
         return call(f"layers.{class_name(field.type)}", fields, 0, margin=16)
 
     def _enum(self, field: ProtoField, node: Scalar) -> str:
-        values = [value for value, _ in self.schema.enums[field.type].values]
-        if node.text not in values:
-            self.printer.diagnostics.unknown(
-                "unknown-enum", node.position, f"value of {field.name}", node.text, values
-            )
+        self._check_word(field, node.text, node.position)
         return str(literal(node.text))
+
+    def _check_words(self, field: ProtoField, source: Source) -> None:
+        """Report words that an expression may yield and the enum does not have."""
+        try:
+            waiting = [source.expression()]
+        except SourceError:
+            return
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.IfExp):
+                waiting += [node.body, node.orelse]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                self._check_word(field, node.value, self.printer.at(source, node))
+
+    def _check_word(self, field: ProtoField, word: str, position: Position) -> None:
+        values = [value for value, _ in self.schema.enums[field.type].values]
+        if word not in values:
+            self.printer.diagnostics.unknown("unknown-enum", position, f"value of {field.name}", word, values)

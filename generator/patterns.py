@@ -16,6 +16,7 @@ from caffeforge.generator.expression import CONSTANTS, Name, Printer, Scope
 from caffeforge.generator.hub_schema import HELD, HubOp, HubSchema
 from caffeforge.generator.mapping import PatternRule
 from caffeforge.generator.names import place
+from caffeforge.generator.pattern_checks import INNER, PatternChecks
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
@@ -57,6 +58,10 @@ class Patterns:
     def _pattern(self, rule: PatternRule) -> tuple[dict[str, Any], str] | None:
         statements = self._statements(rule.match)
         if not statements:
+            if not rule.match.text.strip():
+                self.printer.diagnostics.error("pattern-form", rule.match.position, "match: names no node")
+            return None
+        if not PatternChecks(self.printer, self.hub.ops, rule).run(statements):
             return None
         names = _Names()
         nodes: list[str] = []
@@ -81,26 +86,16 @@ class Patterns:
             return []
 
     def _statement(self, statement: ast.stmt, rule: PatternRule, names: _Names, nodes: list[str]) -> None:
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-            self._error(rule, statement, "a line of a pattern is 'results = Op(values, field=...)'")
-            return
+        assert isinstance(statement, ast.Assign)
         target = statement.targets[0]
         targets = target.elts if isinstance(target, ast.Tuple) else [target]
-        results = [t.id for t in targets if isinstance(t, ast.Name)]
-        if len(results) != len(targets):
-            self._error(rule, target, "results of a pattern are names")
-            return
-        self._node(statement.value, rule, names, nodes, results)
+        self._node(statement.value, rule, names, nodes, [t.id for t in targets if isinstance(t, ast.Name)])
 
     def _node(
         self, node: ast.expr, rule: PatternRule, names: _Names, nodes: list[str], results: list[str]
     ) -> None:
-        name = ast.unparse(node.func) if isinstance(node, ast.Call) else ast.unparse(node)
-        op = self.hub.ops.get(name)
-        if op is None or not isinstance(node, ast.Call):
-            at = self.printer.at(rule.match, node)
-            self.printer.diagnostics.unknown("unknown-op", at, "op", name, self.hub.ops)
-            return
+        assert isinstance(node, ast.Call)
+        op = self.hub.ops[ast.unparse(node.func)]
         args = list(node.args)
         free = bool(args) and isinstance(args[-1], ast.Constant) and args[-1].value is ...
         operands = [self._operand(arg, rule, names, nodes) for arg in (args[:-1] if free else args)]
@@ -122,11 +117,11 @@ class Patterns:
             return f"Operand({literal(arg.value.id)}, variadic=True)"
         if isinstance(arg, ast.Call):
             names.inner += 1
-            inner = f"inner_{names.inner}"
+            inner = f"{INNER}{names.inner}"
             self._node(arg, rule, names, nodes, [inner])
             return f"Operand({literal(inner)})"
         if isinstance(arg, ast.Name):
-            optional, constant = arg.id in rule.optional, arg.id in rule.constant
+            optional, constant = (arg.id in [w.text for w in ws] for ws in (rule.optional, rule.constant))
             names.values.setdefault(arg.id, "Value | None" if optional else "Value")
             marks = (", optional=True" if optional else "") + (", constant=True" if constant else "")
             return f"Operand({literal(arg.id)}{marks})"
@@ -139,14 +134,20 @@ class Patterns:
         return f"Operand(number={literal(number)})"
 
     def _number(self, node: ast.expr) -> float | None:
-        """Return the value of a number, also of a sum, product or quotient of numbers."""
+        """Return the value of a number, also of a product, quotient or power; None if it is none."""
+        try:
+            return self._worked_out(node)
+        except OverflowError:
+            return None
+
+    def _worked_out(self, node: ast.expr) -> float | None:
         if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-            return float(node.value)
+            return None if isinstance(node.value, bool) else float(node.value)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            inner = self._number(node.operand)
+            inner = self._worked_out(node.operand)
             return None if inner is None else -inner
         if isinstance(node, ast.BinOp):
-            left, right = self._number(node.left), self._number(node.right)
+            left, right = self._worked_out(node.left), self._worked_out(node.right)
             if left is None or right is None:
                 return None
             if isinstance(node.op, ast.Div):
@@ -158,14 +159,7 @@ class Patterns:
         return None
 
     def _fields(self, op: HubOp, node: ast.Call, rule: PatternRule, names: _Names, free: bool) -> list[str]:
-        given = {keyword.arg or "**": keyword.value for keyword in node.keywords}
-        for name in given:
-            if op.attribute(name) is None:
-                at = self.printer.at(rule.match, node)
-                known = [a.name for a in op.attributes]
-                self.printer.diagnostics.unknown(
-                    "unknown-attribute", at, f"attribute of {op.name}", name, known
-                )
+        given = {keyword.arg: keyword.value for keyword in node.keywords}
         fields = []
         for attribute in op.attributes:
             value = given.get(attribute.name)
@@ -175,6 +169,8 @@ class Patterns:
                 fields.append(f"{literal(attribute.name)}: Capture({literal(value.id)})")
             elif value is not None:
                 number = self._number(value) if attribute.kind == "float" else None
+                if number is None:
+                    self.printer.check(value, attribute.type, Scope({}), rule.match)
                 code = (
                     self.printer.expression(value, Scope({}), rule.match)
                     if number is None

@@ -90,6 +90,10 @@ class Readers:
         at = rule.name.position
         if inherited and self.inheritance.drops(layer.name, at, own.printer.diagnostics, touched):
             return None
+        for scalar in rule.ignore if not inherited else ():
+            if scalar.text in reads:
+                sentence = f"the rule reads {scalar.text}, so that ignoring it has no effect"
+                self.printer.diagnostics.error("no-effect", scalar.position, sentence)
         entry = [name, literal(place(at))]
         entry += [laid_out(tuple(names), 24) for names in (reads, self._ignored(rule, layer, inherited))]
         return function, f"{literal(layer.name)}: {call('Reader', entry, 0, margin=20)}"
@@ -97,7 +101,11 @@ class Readers:
     def _ignored(self, rule: Rule, layer: LayerType, inherited: bool) -> list[str]:
         """Return the fields without meaning; an inherited one that the schema does not have is left out."""
         known = [f.name for f in layer.fields]
-        for scalar in rule.ignore:
+        listed = [
+            *rule.ignore,
+            *(scalar for alternative in rule.alternatives for scalar in alternative.reads),
+        ]
+        for scalar in listed:
             if scalar.text not in known and not inherited:
                 self.printer.diagnostics.unknown(
                     "unknown-field", scalar.position, f"field of layer {layer.name}", scalar.text, known

@@ -88,10 +88,12 @@ class Rewriter:
         inner = scope.extended(new)
         if len(names) == 1:
             return f"{codes[0]} = {self._operand(value, scope, source)}", inner
+        self._check_results(value, len(names), source)
         return f"{', '.join(codes)} = {self._many(value, str(len(names)), scope, source)}", inner
 
     def _result(self, names: list[str], value: ast.expr, scope: Scope, source: Source) -> str:
         parts = self._application(value, scope, source)
+        self._check_results(value, len(names), source)
         results = [self.results[name] for name in names]
         if len(results) == 1 and results[0].startswith("*"):
             return call(f"{self.builder}.apply", [*parts, results[0][1:]], 0)
@@ -167,8 +169,10 @@ class Rewriter:
             due = types.optional(attribute.type) if optional else attribute.type
             self.printer.check(keyword.value, due, scope, source)
             fields.append(f"{attribute.python}={self.printer.expression(keyword.value, scope, source)}")
+        positional = {f.name for f in op.inputs[: len(node.args)]}
+        needed = {f.name for f in op.inputs if f.static and f.option == "single"} - positional
         for attribute in op.attributes:
-            if attribute.required and attribute.name not in given:
+            if (attribute.required or attribute.name in needed) and attribute.name not in given:
                 self.printer.error("missing-attribute", source, node, f"{op.name} needs {attribute.name}=")
         return fields
 
@@ -181,6 +185,20 @@ class Rewriter:
             self.printer.error(
                 "operand-count", source, node, f"{op.name} takes {count} values, {len(node.args)} given"
             )
+
+        for formal, arg in zip(op.inputs, node.args, strict=False):
+            given = not (isinstance(arg, ast.Constant) and arg.value is None)
+            if formal.static and given and formal.name in [keyword.arg for keyword in node.keywords]:
+                sentence = f"{formal.name} of {op.name} is given twice: as a value and as a field"
+                self.printer.error("twice", source, arg, sentence)
+
+    def _check_results(self, node: ast.expr, count: int, source: Source) -> None:
+        op = self.ops.get(ast.unparse(node.func)) if isinstance(node, ast.Call) else None
+        if op is not None and count > len(op.outputs) and op.outputs[-1].option != "variadic":
+            sentence = (
+                f"{op.name} yields {len(op.outputs)} value{'s' * (len(op.outputs) > 1)}, {count} are named"
+            )
+            self.printer.error("result-count", source, node, sentence)
 
     def _is_op(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Call) and (

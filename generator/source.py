@@ -14,6 +14,7 @@ from caffeforge.generator.python_text import is_name
 from caffeforge.generator.written import Written
 
 Mode = Literal["eval", "exec"]
+LIMIT = 2**63
 LONGEST = 80  # characters of a text in a message
 NAMED: dict[type[ast.AST], str] = {ast.Name: "id", ast.Attribute: "attr", ast.keyword: "arg"}
 DEEPEST = 60  # levels of nesting; a chain of operators is as deep as it is long
@@ -110,13 +111,15 @@ def _tree(text: str, mode: Mode) -> ast.AST:
     if _depth(tree) > DEEPEST:
         raise _Refused(tree, "it is too deeply nested: name its parts by let:")
     _shift(tree, text, lead)
-    _check_names(tree)
+    _check(tree)
     return tree
 
 
-def _check_names(tree: ast.AST) -> None:
-    """Refuse names that generated code cannot hold; ``lambda_`` stands for the field ``lambda``."""
+def _check(tree: ast.AST) -> None:
+    """Refuse what generated code cannot hold; ``lambda_`` stands for the field ``lambda``."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value >= LIMIT:
+            raise _Refused(node, "the number does not fit 64 bits")
         key = NAMED.get(type(node))
         text = getattr(node, key) if key is not None else None
         if key is None or text is None:

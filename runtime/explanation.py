@@ -41,8 +41,8 @@ def explain(backend: Backend, name: str) -> str:
 def signature(op: type[Op]) -> str:
     """Return an op as rules use it: ``Conv(X, W, B?, kernel_shape: ints, group: int = 1, ...) -> Y``.
 
-    Operands come first: ``B?`` may be absent, ``xs*`` is all that are left. Fields have a type, with a question
-    mark if they may be absent; ``...`` is a default that depends on other fields.
+    Operands come first: ``B?`` may be absent, ``xs*`` is all that are left. Fields have a type, with a mark
+    if they may be absent: ``axes: ints?``; ``...`` is a default that depends on other fields.
     """
     marks = {"single": "", "optional": "?", "variadic": "*"}
     operands = [f"{f.name}{marks[f.option]}" for f in op.inputs if not f.static]

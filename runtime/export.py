@@ -52,7 +52,7 @@ def export(
     if in_place:
         outputs = [value.name for value in graph.outputs]
         run_in_place(net, backend.net.in_place, backend.net.views, outputs)
-    notes = [*source.notes, *fused, *lowering_notes(calls), *casts(net)]
+    notes = dict.fromkeys([*source.notes, *fused, *lowering_notes(calls), *casts(net)])
     found: list[Verification] = []
     accepted = APPROXIMATE if any(call.approximate for call in calls) else None
 
@@ -102,8 +102,8 @@ def _verify(
     Raises:
         VerificationError: a layer or output differs; the text holds the table.
     """
-    from caffeforge.runtime.loaded import load
     from caffeforge.runtime.compare import Tolerance
+    from caffeforge.runtime.loaded import load
     from caffeforge.runtime.verify import merge, verify
 
     tolerance = Tolerance(accepted) if accepted is not None else None

@@ -7,6 +7,7 @@ decomposition that have handlers stay whole, and so does the rest of the program
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,16 +31,31 @@ _INHERITED = ("nn_module_stack", "stack_trace", "torch_fn")
 
 
 def splice(node: Node) -> list[Node] | None:
-    """Replace an operator in its graph by its decomposition; return the new nodes, None if there is no rule.
+    """Replace an operator in its graph by PyTorch's decomposition of it; return the new nodes.
+
+    Returns:
+        The nodes in order, or None if PyTorch has no rule.
 
     Raises:
         FrontEndError: the rule cannot be followed for these arguments.
     """
     rules = _rules(frozenset(HANDLERS))
-    if node.target not in rules:
-        return None
+    return splice_by(node.target, node, rules) if node.target in rules else None  # type: ignore[arg-type]
+
+
+def splice_by(function: Callable[..., Any], node: Node, rules: Rules | None = None) -> list[Node]:
+    """Replace an operator in its graph by the operators that `function` calls for its arguments.
+
+    Args:
+        function: takes what the operator takes, and yields what it yields.
+        node: the operator.
+        rules: how operators that are called are decomposed in turn.
+
+    Raises:
+        FrontEndError: the function cannot be traced for these arguments.
+    """
     try:
-        module = _traced(node, rules)
+        module = _traced(function, node, rules or {})
     except Exception as error:  # whatever PyTorch's rule runs into
         first = next(iter(str(error).splitlines()), "")
         raise FrontEndError(
@@ -69,15 +85,15 @@ def _is_composite(overload: OpOverload) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(name, _COMPOSITE)
 
 
-def _traced(node: Node, rules: Rules) -> GraphModule:
-    """Return the decomposition of `node` as a graph whose placeholders are the nodes that it reads."""
+def _traced(function: Callable[..., Any], node: Node, rules: Rules) -> GraphModule:
+    """Return what `function` calls as a graph whose placeholders are the nodes that `node` reads."""
     operands = node.all_input_nodes
     values = [operand.meta["val"] for operand in operands]
 
     def run(*tensors: Any) -> Any:
         given = dict(zip(operands, tensors, strict=True))
         args, kwargs = map_arg((node.args, node.kwargs), given.__getitem__)
-        return node.target(*args, **kwargs)  # type: ignore[operator]  # an overload
+        return function(*args, **kwargs)
 
     fake_mode = detect_fake_mode([values, node.meta["val"]])
     assert fake_mode is not None  # an exported program holds fake tensors only
@@ -110,7 +126,8 @@ def _insert(graph: Graph, node: Node) -> list[Node]:
 def _replace(node: Node, results: Any) -> None:
     if isinstance(results, (tuple, list)):
         for user in list(node.users):
-            user.replace_all_uses_with(results[user.args[1]])  # type: ignore[index]  # a getitem
+            assert user.target is operator.getitem
+            user.replace_all_uses_with(results[user.args[1]])  # type: ignore[index]
             node.graph.erase_node(user)
     else:
         node.replace_all_uses_with(results)

@@ -88,6 +88,8 @@ def _tensor(given: object, what: str) -> torch.Tensor:
         )
     if given.is_meta:
         raise UsageError(f"{what} lies on the meta device and has no elements")
+    if not given.numel():
+        raise UsageError(f"{what} is {list(given.shape)}, without elements", hint="give an example of usual size")
     if given.dtype is torch.bfloat16:
         raise UsageError(
             f"{what} is bfloat16, in which no reference values can be computed",

@@ -191,6 +191,19 @@ def _rolled(call: Call, x: Value, axis: int, shift: int) -> Value:
     return joined(call, [sliced(call, x, axis, cut, size), sliced(call, x, axis, 0, cut)], axis)
 
 
+def _wrapped(call: Call, x: Value, pads: Sequence[int]) -> Value:
+    """Join the end of each padded axis, the axis itself, and its begin."""
+    for axis, (begin, end) in enumerate(zip(pads[: x.rank], pads[x.rank :], strict=True)):
+        size = x.shape[axis]
+        parts = [x]
+        if begin:
+            parts.insert(0, sliced(call, x, axis, size - begin, size))
+        if end:
+            parts.append(sliced(call, x, axis, 0, end))
+        x = joined(call, parts, axis)
+    return x
+
+
 def _padded(call: Call, amounts: Sequence[int], mode: str, number: float = 0.0) -> Value:
     """Cut where an amount is below zero, then pad; PyTorch names the last axis first, begin and end in turn."""
     x = call.value("self")
@@ -199,9 +212,14 @@ def _padded(call: Call, amounts: Sequence[int], mode: str, number: float = 0.0) 
         begins[-1 - index], ends[-1 - index] = amounts[2 * index : 2 * index + 2]
     for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
         if begin < 0 or end < 0:
-            x = sliced(call, x, axis, max(-begin, 0), x.shape[axis] + min(end, 0))
+            first, last = max(-begin, 0), x.shape[axis] + min(end, 0)
+            if first >= last:
+                raise call.error("cuts everything away before it pads")
+            x = sliced(call, x, axis, first, last)
     pads = tuple(max(amount, 0) for amount in (*begins, *ends))
     if not any(pads):
         return x
+    if mode == "wrap":
+        return _wrapped(call, x, pads)
     value = float(number) if mode == "constant" else None
     return call.node(hub.Pad(mode=mode, pads=pads, constant_value=value), x)

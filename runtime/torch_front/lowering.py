@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -38,10 +39,11 @@ from caffeforge.runtime.torch_front import scatter_ops as scatter_ops
 from caffeforge.runtime.torch_front import shape_ops as shape_ops
 from caffeforge.runtime.torch_front import slice_ops as slice_ops
 from caffeforge.runtime.torch_front.call import Call
-from caffeforge.runtime.torch_front.decompose import splice
+from caffeforge.runtime.torch_front.decompose import splice, splice_by
 from caffeforge.runtime.torch_front.provenance import op_name, origin
-from caffeforge.runtime.torch_front.refusals import reason
+from caffeforge.runtime.torch_front.refusals import SIZED_BY_VALUES, reason
 from caffeforge.runtime.torch_front.registry import HANDLERS, Result
+from caffeforge.runtime.torch_front.unbatched import lacks_batch, with_batch
 from caffeforge.runtime.torch_front.weights import Weights
 
 aten = torch.ops.aten
@@ -137,6 +139,7 @@ class Lowering:
             self.operands[node] = _stand_in(node)
 
     def _visit(self, node: FxNode) -> None:
+        _refuse_symbolic_size(node)
         if self._is_constant(node):
             self.constants[node] = self._compute(node)
             self.folded.add(node)
@@ -146,6 +149,10 @@ class Lowering:
                 self.operands[operand] = self._constant(self.constants[operand])
         if node.target is operator.getitem:
             self.operands[node] = self._element(node)
+            return
+        if lacks_batch(node):
+            for part in splice_by(functools.partial(with_batch, node.target), node):
+                self._try(part)
             return
         handler = HANDLERS.get(node.target) if isinstance(node.target, OpOverload) else None
         if handler is None:
@@ -172,11 +179,13 @@ class Lowering:
                 return False
         elif node.target is not operator.getitem:
             return False
-        if node.target in _SHAPE_ONLY:
+        if node.target in _SHAPE_ONLY or _is_empty(node):
             return True
         return all(operand in self.constants for operand in node.all_input_nodes)
 
     def _compute(self, node: FxNode) -> Any:
+        if _is_empty(node):
+            return _of_same_shape(node)
         if node.target in _SHAPE_ONLY and node.all_input_nodes[0] not in self.constants:
             args, kwargs = map_arg((node.args, node.kwargs), _of_same_shape)
         else:
@@ -221,6 +230,19 @@ def _missing(op: str, nodes: Sequence[FxNode]) -> str:
     text = f"{op}, {len(nodes)} time{'s' if len(nodes) > 1 else ''}, first in {first}"
     why = reason(op.partition(" ")[0])
     return f"{text}: {why}" if why else text
+
+
+def _is_empty(node: FxNode) -> bool:
+    """Tell whether an operator yields a tensor without elements, which is the same for all inputs."""
+    value = node.meta["val"]
+    return isinstance(value, torch.Tensor) and value.numel() == 0
+
+
+def _refuse_symbolic_size(node: FxNode) -> None:
+    value = node.meta.get("val")
+    for tensor in value if isinstance(value, (tuple, list)) else [value]:
+        if isinstance(tensor, torch.Tensor) and any(not isinstance(size, int) for size in tensor.shape):
+            raise FrontEndError(f"{op_name(node)}: {SIZED_BY_VALUES}")
 
 
 def _of_same_shape(node: FxNode) -> torch.Tensor:

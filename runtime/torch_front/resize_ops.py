@@ -29,7 +29,7 @@ _EXACT: Final[_Fields] = {  # between two pixels the one behind is taken
 }
 _LINEAR: Final[_Fields] = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
 _CUBIC: Final[_Fields] = {"mode": "cubic", "coordinate_transformation_mode": "half_pixel", "cubic_coeff_a": -0.75}
-_LINEAR_AA: Final[_Fields] = {**_LINEAR, "antialias": 1}
+_LINEAR_AA: Final[_Fields] = {**_LINEAR, "antialias": 1, "exclude_outside": 1}
 _CUBIC_AA: Final[_Fields] = {**_CUBIC, "cubic_coeff_a": -0.5, "antialias": 1, "exclude_outside": 1}
 
 _MODES: Final[Mapping[OpOverload, _Fields]] = {
@@ -114,6 +114,8 @@ def upsample(call: Call) -> Value:
     x = call.value("self" if call.has("self") else "input")
     fields = dict(_MODES[call.overload])
     if call.has("align_corners") and call.argument("align_corners"):
+        if "antialias" in fields:
+            return _resized_by_products(call, x)
         fields["coordinate_transformation_mode"] = "align_corners"
     sizes, outs = x.shape[2:], call.dims[2:]
     scales = _scales(call, sizes, outs)
@@ -151,6 +153,20 @@ def affine_grid(call: Call) -> Value:
     return call.node(op, call.value("theta"))
 
 
+def _resized_by_products(call: Call, x: Value) -> Value:
+    """Multiply columns and rows by what PyTorch makes of a unit matrix; ONNX has no such interpolation."""
+    for axis in (2, 3):
+        size, out = x.shape[axis], call.dims[axis]
+        unit = torch.eye(size, dtype=call.example("input" if call.has("input") else "self").dtype)
+        weights = call.overload.overloadpacket.default(unit.reshape(1, 1, size, size), [out, size], True)[0, 0]
+        dims = (*x.dims[:axis], out, *x.dims[axis + 1 :])
+        if axis == 2:
+            x = call.helper(hub.MatMul(), call.tensor(weights), x, dims=dims)
+        else:
+            x = call.helper(hub.MatMul(), x, call.tensor(weights.t().contiguous()), dims=dims)
+    return x
+
+
 def _scales(call: Call, sizes: Sequence[int], outs: Sequence[int]) -> list[float] | None:
     """Return the scales that PyTorch was given, or those of whole factors; else None."""
     given = _given_scales(call)
@@ -161,6 +177,8 @@ def _scales(call: Call, sizes: Sequence[int], outs: Sequence[int]) -> list[float
             if out % size:
                 return None
             scale = out / size
+        elif int(size * scale) != out:
+            raise call.error(f"takes {size} to {out} by the scale {scale}", hint="give a size or scales, not both")
         scales.append(float(scale))
     return scales
 

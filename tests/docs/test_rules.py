@@ -38,9 +38,9 @@ def test_every_block_says_whether_it_is_right() -> None:
 @pytest.mark.parametrize("block", right, ids=lambda block: block.name)
 def test_examples_do_what_they_say(block: Block, tmp_path: Path) -> None:
     backend = build(tmp_path, mapping(block))
-    ops = hub.OPS | {name: custom.op for name, custom in backend.custom.items()}
+    ops = {**hub.OPS, **{name: custom.op for name, custom in backend.custom.items()}}
     for index, match in enumerate(BECOMES.finditer(block.text)):
-        graph = application(match["op"], dict(ops))
+        graph = application(match["op"], ops)
         assert " + ".join(written(backend, graph, tmp_path / str(index))) == match["layers"]
 
 

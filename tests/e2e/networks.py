@@ -1,4 +1,4 @@
-"""Networks of torchvision with random weights under which the logits depend on the image, and images for them.
+"""Networks of torchvision with random weights under which the logits depend on the image, and images.
 
 torchvision's own initialisation, or statistics of batch normalization drawn at random, makes the logits
 of a deep network nearly the same for every image: a comparison of such logits proves little.
@@ -54,7 +54,7 @@ NETWORKS = (
 
 
 def images(count: int, size: tuple[int, int], seed: int) -> torch.Tensor:
-    """Return images (count, 3, height, width) of about unit variance: blurred spots of all sizes, and noise."""
+    """Return images (count, 3, height, width) of about unit variance: blurred spots and noise."""
     generator = torch.Generator().manual_seed(seed)
     result = 0.3 * torch.randn(count, 3, *size, generator=generator)
     for cells in (2, 5, 13):

@@ -107,7 +107,7 @@ def poolings() -> Iterator[Case]:
     for pool in ("MAX", "AVE"):
         yield case(f"{pool}_defaults", f"pool: {pool} kernel_size: 2", (1, 2, 4, 5))
         yield case(f"{pool}_global", f"pool: {pool} global_pooling: true", (2, 3, 5, 4))
-        yield case(f"{pool}_h_w", f"pool: {pool} kernel_h: 2 kernel_w: 3 stride: 2 engine: CAFFE", (1, 2, 7, 8))
+        yield case(f"{pool}_h_w", f"pool: {pool} kernel_h: 2 kernel_w: 3 stride: 2", (1, 2, 7, 8))
         yield case(f"{pool}_larger_than_input", f"pool: {pool} kernel_size: 5 stride: 3", (1, 2, 4, 3))
         yield case(f"{pool}_overhang", f"pool: {pool} kernel_size: 3 stride: 2", (1, 2, 6, 8))
         yield case(f"{pool}_clipped", f"pool: {pool} kernel_size: 2 stride: 2 pad: 1", (1, 2, 5, 7))
@@ -192,7 +192,8 @@ def scales_and_biases() -> Iterator[Case]:
         text = layer("Scale", f"scale_param {{ bias_term: true {given} }}")
         blobs = [normal(name, *run), normal(name + "b", *run)]
         yield Case(name, text, {"x": shape}, {"layer": blobs})
-        text = layer("Scale", f"scale_param {{ bias_term: true {given.split(' num')[0]} }}", bottoms="x other")
+        param = f"scale_param {{ bias_term: true {given.split(' num')[0]} }}"
+        text = layer("Scale", param, bottoms="x other")
         yield Case(f"{name}_two_bottoms", text, {"x": shape, "other": run}, {"layer": blobs[1:]})
 
 
@@ -219,15 +220,14 @@ def eltwises() -> Iterator[Case]:
 
 def shapes() -> Iterator[Case]:
     """Yield layers that only move elements."""
-    for index, (param, sizes) in enumerate(
-        [
-            ("", [(2, 1, 4), (2, 3, 4)]),
-            ("concat_param { axis: 0 }", [(2, 3), (1, 3), (4, 3)]),
-            ("concat_param { axis: -1 }", [(2, 3, 1, 2), (2, 3, 1, 5)]),
-            ("concat_param { concat_dim: 2 }", [(1, 2, 3, 2), (1, 2, 1, 2)]),
-            ("", [(2, 3, 4)]),
-        ]
-    ):
+    concats: list[tuple[str, list[Shape]]] = [
+        ("", [(2, 1, 4), (2, 3, 4)]),
+        ("concat_param { axis: 0 }", [(2, 3), (1, 3), (4, 3)]),
+        ("concat_param { axis: -1 }", [(2, 3, 1, 2), (2, 3, 1, 5)]),
+        ("concat_param { concat_dim: 2 }", [(1, 2, 3, 2), (1, 2, 1, 2)]),
+        ("", [(2, 3, 4)]),
+    ]
+    for index, (param, sizes) in enumerate(concats):
         inputs = {f"x{i}": size for i, size in enumerate(sizes)}
         yield Case(f"concat_{index}", layer("Concat", param, bottoms=" ".join(inputs)), inputs)
 
@@ -244,7 +244,7 @@ def shapes() -> Iterator[Case]:
         text = layer("Slice", f"slice_param {{ {param} }}", tops=" ".join(f"y{i}" for i in range(tops)))
         yield Case(f"slice_{index}", text, {"x": (3, 4, 6, 5)})
 
-    for index, (sizes, param, shape) in enumerate(
+    for index, (wanted, param, shape) in enumerate(
         [
             ((2, -1), "", (2, 3, 4, 5)),
             ((0, -1), "", (2, 3, 4, 5)),
@@ -262,7 +262,7 @@ def shapes() -> Iterator[Case]:
             ((0, -1, 1), "", (6, 4)),
         ]
     ):
-        text = layer("Reshape", f"reshape_param {{ {dims(sizes)} {param} }}")
+        text = layer("Reshape", f"reshape_param {{ {dims(wanted)} {param} }}")
         yield Case(f"reshape_{index}", text, {"x": shape})
 
     for axis, end in ((1, -1), (0, -1), (2, -1), (1, 2), (-3, -2), (0, 1), (3, 3)):
@@ -279,7 +279,8 @@ def others() -> Iterator[Case]:
     for slope in (0, 0.1, 1.5, -0.5):
         text = layer("ReLU", f"relu_param {{ negative_slope: {slope} engine: CAFFE }}")
         yield Case(f"relu_{slope}", text, {"x": (2, 3, 4)})
-    text = layer("ReLU", tops="x") + layer("Dropout", "dropout_param { dropout_ratio: 0.9 }", "x", "x", "drop")
+    text = layer("ReLU", tops="x")
+    text += layer("Dropout", "dropout_param { dropout_ratio: 0.9 }", "x", "x", "drop")
     text += layer("InnerProduct", "inner_product_param { num_output: 3 }", "x", "y", "fc")
     text += layer("ReLU", "relu_param { negative_slope: 0.2 }", "y", "y", "relu")
     blobs = [normal("fc", 3, 12), normal("fc b", 3)]

@@ -20,7 +20,7 @@ COUNT = 30
 
 
 def marks(r: Random, steps: int, items: int, exposed: bool) -> Floats:
-    """Return continuation marks. Caffe's own state is what ran before, so it must not count: it begins anew."""
+    """Return continuation marks; what Caffe keeps from an earlier run must not count, so it begins anew."""
     cont = r.whole(2, steps, items)
     if not exposed:
         cont[0] = 0

@@ -28,7 +28,7 @@ def batch_norm() -> list[LayerCase]:
         blobs = [r.normal(channels) * factor[0], r.positive(channels) * factor[0], factor]
         stored = r.pick((None, True, False))
         param = layers.BatchNorm(use_global_stats=stored, eps=r.pick((None, 0.001, 0.1)))
-        made.append(LayerCase(param, [x], blobs))
+        made.append(LayerCase(param, [x], blobs, varies=stored is not False or x.shape[0] > 1))
     return made
 
 
@@ -152,4 +152,6 @@ def test_layer_computes_what_caffe_computes(kind: str, caffe: Witness, tmp_path:
 
 
 def test_second_caffe_agrees(kendryte: Witness, tmp_path: Path) -> None:
-    check([case for cases in CASES.values() for case in cases()], kendryte, tmp_path)
+    """Its statistics of the batch (use_global_stats: false) are its own, so they are left out."""
+    every = [case for cases in CASES.values() for case in cases()]
+    check([c for c in every if getattr(c.param, "use_global_stats", None) is not False], kendryte, tmp_path)

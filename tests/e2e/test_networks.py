@@ -12,14 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
-from google.protobuf.message import Message
-from grpc_tools import protoc
 from torch import nn
 
 from caffeforge.generated.bvlc import export
 from caffeforge.runtime.report import ExportResult
-from tests import checkout
+from tests.e2e import vendor
 from tests.e2e.networks import GOOGLENET, NETWORKS, RESNET18, Network, images
 from tests.real_caffe.witness import Witness
 
@@ -46,18 +43,6 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     two = export(model, (images(2, network.small, seed=2),), folder / "two")
     yield Exported(network, model, one, two)
     shutil.rmtree(folder)
-
-
-@pytest.fixture(scope="module")
-def net_parameter(tmp_path_factory: pytest.TempPathFactory) -> type[Message]:
-    """The vendor's NetParameter as protobuf itself understands it, in a pool of its own."""
-    folder = checkout.ROOT / "schemas" / "bvlc"
-    out = tmp_path_factory.mktemp("descriptor") / "caffe.bin"
-    assert protoc.main(["protoc", f"-I{folder}", f"--descriptor_set_out={out}", "caffe.proto"]) == 0
-    pool = descriptor_pool.DescriptorPool()
-    for file in descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file:
-        pool.AddSerializedFile(file.SerializeToString())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("caffe.NetParameter"))
 
 
 def logits(model: nn.Module, x: torch.Tensor) -> npt.NDArray[np.float32]:
@@ -95,15 +80,13 @@ def test_caffe_agrees_on_a_batch_of_two(exported: Exported, caffe: Witness) -> N
     assert_logits(run(caffe, exported.two, x), logits(exported.model, x))
 
 
-def test_protobuf_reads_the_same_layers_from_both_files(
-    exported: Exported, net_parameter: type[Message]
-) -> None:
+def test_protobuf_reads_the_same_layers_from_both_files(exported: Exported) -> None:
     for files in (exported.one, exported.two):
-        text, binary = net_parameter(), net_parameter()
-        text_format.Parse(files.prototxt.read_text(), text)
+        text, binary = vendor.parse(files.prototxt.read_text()), vendor.net_parameter()()
         binary.ParseFromString(files.caffemodel.read_bytes())
-        weights = {layer.name: sum(len(blob.data) for blob in layer.blobs) for layer in binary.layer}
-        assert 4 * sum(weights.values()) == files.weights_bytes
+        assert files.weights_bytes == 4 * sum(
+            len(blob.data) for layer in binary.layer for blob in layer.blobs
+        )
         for layer in binary.layer:
             layer.ClearField("blobs")
         assert list(text.layer) == list(binary.layer)

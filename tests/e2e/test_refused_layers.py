@@ -69,7 +69,9 @@ REFUSED = (
     two_bottoms("other_rank", "Concat", "", (2, 3)),
     two_bottoms("two_axes", "Concat", "concat_param { axis: 1 concat_dim: 1 }", (2, 3, 4)),
     two_bottoms("one_coefficient", "Eltwise", "eltwise_param { coeff: 1 }", (2, 3, 4)),
-    two_bottoms("product_with_coeff", "Eltwise", "eltwise_param { coeff: [1, 2] operation: PROD }", (2, 3, 4)),
+    two_bottoms(
+        "product_with_coeff", "Eltwise", "eltwise_param { coeff: [1, 2] operation: PROD }", (2, 3, 4)
+    ),
     two_bottoms("other_sizes", "Bias", "", (4,)),
     two_bottoms("too_many_axes", "Scale", "scale_param { axis: 1 }", (3, 4, 1)),
     one_bottom("uneven", "Slice", "", "a b"),

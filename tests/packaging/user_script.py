@@ -45,9 +45,10 @@ def main() -> None:
     prototxt, caffemodel = Path("out/net.prototxt"), Path("out/net.caffemodel")
     assert prototxt.is_file() and caffemodel.is_file()
 
-    y = load(prototxt, caffemodel, dialect="bvlc").run({"x": x.numpy()})
+    blobs = load(prototxt, caffemodel, dialect="bvlc").run({"x": x.numpy()})
+    assert list(blobs) == ["linear"]
     with torch.no_grad():
-        np.testing.assert_allclose(y, model(x).numpy(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(blobs["linear"], model(x).numpy(), rtol=1e-4, atol=1e-5)
 
 
 if __name__ == "__main__":
