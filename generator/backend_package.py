@@ -21,7 +21,7 @@ from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, laid_out, literal
 from caffeforge.generator.readers import Readers
 from caffeforge.generator.rule_checks import RuleChecks
-from caffeforge.generator.schema_checks import ClassNames, check_schema
+from caffeforge.generator.schema_checks import check_schema
 from caffeforge.generator.templates import render
 from caffeforge.generator.yaml_source import Scalar
 
@@ -52,19 +52,21 @@ def files(
 ) -> dict[str, str]:
     """Return the package's files as {path within it: text}; errors go to the printer's diagnostics."""
     diagnostics = printer.diagnostics
-    check_schema(schema, diagnostics)
+    before = len(diagnostics.found)
+    names = check_schema(schema, diagnostics)
     skeleton = _skeleton(schema, diagnostics)
-    diagnostics.raise_if_any()
+    if len(diagnostics.found) > before:
+        diagnostics.raise_if_any()  # what the mapping says of such a schema cannot be told
     types = message_classes.layer_types(mapping.types, schema, inheritance, diagnostics)
-    keys = {name: key for name, (key, _) in mapping.types.items()}
-    ClassNames(schema, diagnostics).check(types, keys)
+    names.layer_types(types, {name: key for name, (key, _) in mapping.types.items()})
     backend = Code(mapping.backend.text)
     base = {"header": header, "backend": backend}
     hub = replace(hub, ops=hub.ops | custom_ops.hub_ops(mapping.custom, printer))
     hooks = functions(HOOKS / f"{mapping.backend.text}.py")
     emit = Emitters(schema, types, hub, printer, inheritance, hooks=hooks).context(mapping.ops, mapping.net)
     readers = Readers(schema, types, hub, printer, inheritance, hooks)
-    read = readers.context(mapping.layers) | readers.constraints(mapping.constraints, mapping.layers)
+    constraints = [rule for rule in mapping.constraints if rule.type.text not in mapping.unread]
+    read = readers.context(mapping.layers) | readers.constraints(constraints, mapping.layers)
     patterns = Patterns(hub, printer).context(mapping.patterns)
     found = Examples(hub.ops, diagnostics)
     examples = [*found.of_patterns(mapping.patterns), *found.of_ops(mapping.ops)]
@@ -96,22 +98,22 @@ def files(
 
 
 def _skeleton(schema: ProtoSchema, diagnostics: Diagnostics) -> Code:
-    args, missing = [], set()
+    args = []
+    missing = dict.fromkeys(message for message, _ in SKELETON.values() if message not in schema.messages)
+    if missing:
+        sentence = f"the schema has no {', '.join(missing)}, which every net needs"
+        hint = "gen-backend takes a whole caffe.proto"
+        diagnostics.error("schema-skeleton", Position(schema.file, 1, 1), sentence, hint)
     for key, (message, name) in SKELETON.items():
         found = schema.messages.get(message)
         field = found.field(name) if found is not None else None
         if field is not None:
             args.append(f"{key}={field.number}")
-        elif found is not None and key in OPTIONAL:
+        elif key in OPTIONAL:
             args.append(f"{key}=0")
         elif found is not None:
             sentence = f"{message} has no field {name}, which every net needs"
             diagnostics.error("schema-skeleton", Position(schema.file, found.line, found.column), sentence)
-        elif found is None and message not in missing:
-            missing.add(message)
-            sentence = f"the schema has no message {message}, which every net needs"
-            hint = "gen-backend takes a whole caffe.proto" if len(missing) == 1 else ""
-            diagnostics.error("schema-skeleton", Position(schema.file, 1, 1), sentence, hint)
     return call("Skeleton", args, 4)
 
 

@@ -97,6 +97,10 @@ def _way(alternative: Alternative, lets: int, requires: int) -> str:
     args += [f"{key}={_text(source)}" for key, source in texts.items() if source is not None]
     if alternative.hook is not None:
         args.append(f"hook={literal(alternative.hook.text)}")
+    if alternative.note:
+        args.append(f"note={literal(alternative.note)}")
+    if alternative.approximate:
+        args.append("approximate=True")
     if alternative.let[lets:]:
         args.append(f"let={_lets(alternative.let[lets:])}")
     own = _own_conditions(alternative.when, alternative.require[requires:])

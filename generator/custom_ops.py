@@ -41,11 +41,12 @@ def hub_ops(custom: list[CustomOp], printer: Printer) -> dict[str, HubOp]:
             sentence = f"a custom op is named domain.Op, {op.name.text!r} is no such name"
             printer.diagnostics.error("custom-name", op.name.position, sentence)
             continue
-        for python in (kind, str(function_name("shape", kind, 0, 1))):
-            if python in taken:
-                sentence = f"{op.name.text} would be called {python}, as {taken[python]} is"
-                printer.diagnostics.error("name-clash", op.name.position, sentence)
-            taken.setdefault(python, op.name.text)
+        pythons = (kind, str(function_name("shape", kind, 0, 1)))
+        clash = next((python for python in pythons if python in taken), None)
+        if clash is not None:
+            sentence = f"{op.name.text} would be called {clash}, as {taken[clash]} is"
+            printer.diagnostics.error("name-clash", op.name.position, sentence)
+        taken.update(dict.fromkeys(pythons, op.name.text))
         attributes = tuple(_attribute(name, kind_, printer) for name, kind_ in op.attributes)
         sides = [tuple(_formal(scalar, printer) for scalar in side) for side in (op.inputs, op.outputs)]
         found[op.name.text] = HubOp(op.name.text, 1, sides[0], sides[1], attributes, domain)
@@ -88,7 +89,7 @@ def _formal(scalar: Scalar, printer: Printer) -> Formal:
     name = scalar.text if option == "single" else scalar.text[:-1]
     if not is_name(name):
         printer.diagnostics.error("custom-input", scalar.position, f"{scalar.text!r} is no name of a tensor")
-        name = "X"
+        name = "tensor"
     return Formal(name, option)
 
 

@@ -82,6 +82,8 @@ class Examples:
             call = statement.value
         elif isinstance(statement, ast.Expr):
             call = statement.value
+        if tree is None:
+            return ""
         if not isinstance(call, ast.Call) or ast.unparse(call.func) != rule.name.text:
             self._error(
                 scalar, f"an example of {rule.name.text} is written {rule.name.text}(float32[2, 3], ...)"

@@ -131,6 +131,7 @@ class MappingFile:
     constraints: list[ConstraintRule] = field(default_factory=list)
     custom: list[CustomOp] = field(default_factory=list)
     net: NetRule = field(default_factory=NetRule)
+    unread: frozenset[str] = frozenset()  # layer types whose rules are not well formed
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,9 @@ class _Reader(RuleReader):
             result.types[key.text] = (key, self._words(node))
         result.ops = self._rules(root, "ops", OP)
         result.layers = self._rules(root, "layers", LAYER)
+        read = [rule.name.text for rule in result.layers]
+        keys = [key.text for key, _ in self._entries(root, "layers")]
+        result.unread = frozenset(key for key in keys if key not in read)
         patterns = [self._pattern(key, node) for key, node in self._entries(root, "patterns")]
         result.patterns = [p for p in patterns if p is not None]
         for key, node in self._entries(root, "constraints"):
@@ -89,7 +92,9 @@ class _Reader(RuleReader):
             return None
         entry = node
         self._keys(entry, PATTERN_KEYS)
+        lost = self.lost
         if not is_name(name.text.replace("-", "_")):
+            self.lost += 1
             self.diagnostics.error("pattern-name", name.position, "a pattern's name is words joined by '-'")
         match, rewrite, when = (entry.get(k) for k in ("match", "rewrite", "when"))
         if match is None or rewrite is None:
@@ -99,7 +104,7 @@ class _Reader(RuleReader):
             self._words(found) if found is not None else ()
             for found in map(entry.get, ("optional", "constant"))
         )
-        return PatternRule(
+        pattern = PatternRule(
             name,
             self._source(match),
             self._source(rewrite),
@@ -110,6 +115,7 @@ class _Reader(RuleReader):
             constant,
             entry.get("example"),
         )
+        return pattern if self.lost == lost else None
 
     def _custom(self, name: Scalar, node: Node) -> CustomOp | None:
         entry = self._mapping(node)

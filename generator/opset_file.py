@@ -148,7 +148,7 @@ class _Reader:
         found = [d for d in silent.found if d.id == "yaml-duplicate"]
         diagnostics.found += found
         for path, sentence in self.faults:
-            position = _place(root, path) if root is not None else Position(file)
+            position = _place(root, path) if root is not None else Position(file, 1, 1)
             diagnostics.error("opset-form", position, f"{'.'.join(map(str, path)) or 'the file'}: {sentence}")
         if self.twice and not found:
             diagnostics.error("opset-form", Position(file), f"the key {self.twice[0]!r} stands there twice")

@@ -47,7 +47,13 @@ class Patterns:
     def context(self, rules: list[PatternRule]) -> dict[str, Any]:
         """Return what the template of ``fusions.py`` prints."""
         functions, entries = [], []
+        named: dict[str, str] = {}
         for rule in rules:
+            function = rule.name.text.replace("-", "_")
+            if function in named:
+                sentence = f"the patterns {named[function]} and {rule.name.text} would be one function"
+                self.printer.diagnostics.error("name-clash", rule.name.position, sentence)
+            named[function] = rule.name.text
             printed = self._pattern(rule)
             if printed is not None:
                 functions.append(printed[0])

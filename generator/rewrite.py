@@ -79,7 +79,9 @@ class Rewriter:
         if names and len(own) == len(names) == len(parts):
             return self._result(names, value, scope, source), scope
         if own or not names or len(names) < len(parts):
-            sentence = f"{ast.unparse(target)}: new names stand here, or results of what is rewritten"
+            sentence = (
+                f"{ast.unparse(target)}: either new names are due here, or results of what is rewritten"
+            )
             self.printer.error("rewrite-form", source, target, sentence)
             return "", scope
         taken = TAKEN | {self.builder} | {name.code for name in scope.names.values()}
@@ -144,6 +146,8 @@ class Rewriter:
         if op is None:
             at = self.printer.at(source, node)
             self.printer.diagnostics.unknown("unknown-op", at, "op", name, self.ops)
+            for arg in node.args:
+                self._operand(arg, scope, source)
             return ["None", "()"]
         fields = self._fields(op, node, scope, source)
         operands = [self._operand(arg, scope, source) for arg in node.args]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from keyword import iskeyword
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.expression import CONSTANTS
@@ -17,6 +18,8 @@ from caffeforge.generator.mapping import (
     RewritesFile,
     Rule,
 )
+from caffeforge.generator.names import place
+from caffeforge.generator.python_text import is_name
 from caffeforge.generator.source import Source, SourceError
 from caffeforge.generator.yaml_reader import source_of
 from caffeforge.generator.yaml_source import Mapping as YamlMapping
@@ -85,7 +88,7 @@ class RuleChecks:
         """Report values that neither `read` nor a later value names."""
         for index, (key, _) in enumerate(let):
             later = names_of(source for _, source in let[index + 1 :])
-            if key.text not in read | later:
+            if key.text not in read | later and is_name(key.text) and not iskeyword(key.text):
                 self._error("unused-let", key.position, f"nothing reads {key.text}", "remove it")
 
     def _tops(self, alternative: Alternative) -> None:
@@ -101,7 +104,7 @@ class RuleChecks:
 
     def _unreachable_layer(self, rule: Rule) -> None:
         """Report alternatives behind one that always holds, or that ask what an earlier one asked."""
-        asked: dict[str, int] = {}
+        asked: dict[str, Position] = {}
         for index, alternative in enumerate(rule.alternatives):
             if alternative.when is None:
                 if index + 1 < len(rule.alternatives):
@@ -109,8 +112,8 @@ class RuleChecks:
                 return
             text = _plain(alternative.when)
             if text in asked:
-                self._after(alternative, Position("", asked[text], 0))
-            asked.setdefault(text, alternative.position.line)
+                self._after(alternative, asked[text])
+            asked.setdefault(text, alternative.position)
 
     def _unreachable_op(self, rule: Rule, constrained: set[str]) -> None:
         """Report alternatives behind one that cannot refuse."""
@@ -120,7 +123,8 @@ class RuleChecks:
                 return
 
     def _after(self, alternative: Alternative, first: Position) -> None:
-        sentence = f"this is never reached: the alternative at line {first.line} always comes first"
+        at = f"line {first.line}" if first.file == alternative.position.file else place(first)
+        sentence = f"this is never reached: the alternative at {at} always comes first"
         hint = "give that one a condition (when:), or put it last"
         self._error("unreachable", alternative.position, sentence, hint)
 

@@ -46,16 +46,15 @@ class RuleReader(YamlReader):
     """Reads rules; what is given and would have no effect is an error."""
 
     def _rule(self, name: Scalar, node: Node, form: RuleForm) -> Rule | None:
-        """Return a rule, None if it has no alternative that can be read."""
+        """Return a rule, None if a part of it cannot be read."""
         if not isinstance(node, Mapping):
             self._mapping(node)
             return None
+        lost = self.lost
         self._keys(node, form.rule)
         self._check_verb(node, (*form.verbs, "any_of"))
         listed, otherwise, ignore = (node.get(key) for key in ("any_of", "otherwise", "ignore"))
         alternatives = [self._alternative(node)] if listed is None else self._alternatives(node, listed, form)
-        if not alternatives:
-            return None
         rule = Rule(
             name,
             tuple(alternatives),
@@ -63,6 +62,8 @@ class RuleReader(YamlReader):
             self._words(ignore) if ignore is not None else (),
             node.get("example"),
         )
+        if self.lost > lost or not alternatives:
+            return None
         if otherwise is not None:
             self._check_otherwise(rule, otherwise, form)
         return rule
@@ -97,11 +98,13 @@ class RuleReader(YamlReader):
         given = [key for key, _ in entry.entries if key.text in verbs]
         listed = ", ".join(f"{verb}:" for verb in verbs)
         if not given:
+            self.lost += 1
             self.diagnostics.error("rule-verb", entry.position, f"one of {listed} is due here")
             return
         for extra in given[1:]:
             sentence = f"{extra.text}: and {given[0].text}: stand in one entry, which can follow one only"
-            hint = "" if "any_of" in (extra.text, given[0].text) else "list both under any_of:"
+            hint = "" if "any_of" in (extra.text, given[0].text) else "any_of: takes a list of alternatives"
+            self.lost += 1
             self.diagnostics.error("rule-verb", extra.position, sentence, hint)
         for key, _ in entry.entries:
             verb = COMPANIONS.get(key.text, given[0].text)
@@ -149,6 +152,7 @@ class RuleReader(YamlReader):
         if emit is None:
             return ()
         if not isinstance(emit, Sequence) or not emit.items:
+            self.lost += 1
             self.diagnostics.error("emit", emit.position, "emit: is a list of layers")
             return ()
         layers = []
@@ -168,6 +172,7 @@ class RuleReader(YamlReader):
         kind, bottoms, when, top = (entry.get(k) for k in ("layer", "bottoms", "when", "top"))
         if not isinstance(kind, Scalar) or kind.is_null:
             at = kind.position if kind is not None else entry.position
+            self.lost += 1
             self.diagnostics.error("layer", at, "'layer:' must name a layer type")
             kind = Scalar("", entry.position)
         layer = LayerEntry(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.message_classes import LayerType, class_name, layer_class
@@ -20,7 +20,7 @@ MODULE_NAMES = (
 )  # fmt: skip
 
 
-def check_schema(schema: ProtoSchema, diagnostics: Diagnostics) -> None:
+def check_schema(schema: ProtoSchema, diagnostics: Diagnostics) -> ClassNames:
     """Report names that Python cannot hold, and messages that hold themselves."""
     for message in schema.messages.values():
         _check_name(message.name.replace(".", "_"), _place(schema, message), "message", diagnostics)
@@ -28,11 +28,14 @@ def check_schema(schema: ProtoSchema, diagnostics: Diagnostics) -> None:
     for enum in schema.enums.values():
         _check_name(enum.name.replace(".", "_"), _place(schema, enum), "enum", diagnostics)
     for path in _cycles(schema):
-        first, field = path[0]
-        held = " > ".join([*(f"{name}.{inner}" for name, inner in path), first])
-        at = schema.messages[first].field(field)
+        first, name = path[0]
+        held = " > ".join([*(f"{message}.{inner}" for message, inner in path), first])
+        at = schema.messages[first].field(name)
         position = Position(schema.file, at.line, at.column) if at else Position(schema.file)
         diagnostics.error("proto-recursive", position, f"a message holds itself: {held}")
+    names = ClassNames(schema, diagnostics)
+    names.schema_elements()
+    return names
 
 
 def _place(schema: ProtoSchema, element: object) -> Position:
@@ -41,23 +44,25 @@ def _place(schema: ProtoSchema, element: object) -> Position:
 
 def _check_name(name: str, position: Position, what: str, diagnostics: Diagnostics) -> None:
     if not is_name(name):
-        sentence = f"the {what} {name} cannot be a class of Python: two underscores stand at its begin"
+        sentence = f"the {what} {name} cannot be a class of Python: it begins with two underscores"
         diagnostics.error("proto-name", position, sentence)
 
 
 def _check_fields(schema: ProtoSchema, message: ProtoMessage, diagnostics: Diagnostics) -> None:
     first: dict[str, str] = {}
-    for field in message.fields:
-        position = _place(schema, field)
-        if not is_name(field.name) or field.name in MESSAGE_MEMBERS:
-            sentence = f"the field {message.name}.{field.name} has a name that Python or the runtime uses"
+    for element in message.fields:
+        position = _place(schema, element)
+        if not is_name(element.name) or element.name in MESSAGE_MEMBERS:
+            sentence = f"the field {message.name}.{element.name} has a name that Python or the runtime uses"
             diagnostics.error("proto-name", position, sentence)
             continue
-        python = str(python_name(field.name))
+        python = str(python_name(element.name))
         if python in first:
-            sentence = f"the fields {first[python]} and {field.name} of {message.name} would both be {python}"
+            sentence = (
+                f"the fields {first[python]} and {element.name} of {message.name} would both be {python}"
+            )
             diagnostics.error("name-clash", position, sentence)
-        first.setdefault(python, field.name)
+        first.setdefault(python, element.name)
 
 
 def _cycles(schema: ProtoSchema) -> Iterator[list[tuple[str, str]]]:
@@ -69,9 +74,9 @@ def _cycles(schema: ProtoSchema) -> Iterator[list[tuple[str, str]]]:
         if name in names:
             yield path[names.index(name) :]
         elif name not in done:
-            for field in schema.messages[name].fields:
-                if field.kind == "message":
-                    yield from visit(field.type, [*path, (name, field.name)])
+            for element in schema.messages[name].fields:
+                if element.kind == "message":
+                    yield from visit(element.type, [*path, (name, element.name)])
             done.add(name)
 
     for name in schema.messages:
@@ -84,22 +89,28 @@ class ClassNames:
 
     schema: ProtoSchema
     diagnostics: Diagnostics
+    taken: dict[str, str] = field(
+        default_factory=lambda: dict.fromkeys(MODULE_NAMES, "generated module itself")
+    )
 
-    def check(self, types: Mapping[str, LayerType], keys: Mapping[str, Scalar]) -> None:
-        """Report clashes; `keys` are where the mapping names the layer types."""
-        taken = dict.fromkeys(MODULE_NAMES, "generated module itself")
+    def schema_elements(self) -> None:
+        """Report messages and enums that would be called alike."""
         for kind, elements in (("message", self.schema.messages), ("enum", self.schema.enums)):
-            for element in elements.values():
-                python = str(class_name(element.name))
-                position = _place(self.schema, element)
-                self._take(python, f"{kind} {element.name}", position, taken)
+            for name, element in elements.items():
+                if not is_name(name.replace(".", "_")):
+                    continue
+                python, position = str(class_name(name)), _place(self.schema, element)
+                self._take(python, f"{kind} {name}", position)
                 if kind == "enum":
-                    self._take(f"_{python}", f"enum {element.name}", position, taken)
-        for name in types:
-            self._take(str(layer_class(name)), f"layer type {name}", keys[name].position, taken)
+                    self._take(f"_{python}", f"enum {name}", position)
 
-    def _take(self, python: str, what: str, position: Position, taken: dict[str, str]) -> None:
-        if python in taken:
-            sentence = f"the {what} would be called {python}, as the {taken[python]} is"
+    def layer_types(self, types: Mapping[str, LayerType], keys: Mapping[str, Scalar]) -> None:
+        """Report layer types that would be called as something else; `keys` is where they stand."""
+        for name in types:
+            self._take(str(layer_class(name)), f"layer type {name}", keys[name].position)
+
+    def _take(self, python: str, what: str, position: Position) -> None:
+        if python in self.taken:
+            sentence = f"the {what} would be called {python}, as the {self.taken[python]} is"
             self.diagnostics.error("name-clash", position, sentence)
-        taken.setdefault(python, what)
+        self.taken.setdefault(python, what)

@@ -82,7 +82,7 @@ class _Loader:
         root = self._root(file, folder)
         base = root.get("extends") if root is not None else None
         inherited = self._base(base, folder, (*above, folder.resolve())) if base is not None else None
-        if base is None or inherited is not None:
+        if (root is not None or proto_file.exists()) and (base is None or inherited is not None):
             schema = self._schema(folder, proto_file, str(inherited[0]) if inherited else "")
             if schema is not None:
                 self.schemas[str(folder)] = self.written_against[str(file)] = schema
@@ -104,7 +104,9 @@ class _Loader:
         name = base.text if isinstance(base, Scalar) else ""
         found = _base_folder(name, folder)
         if found is None:
-            known = sorted(path.parent.name for path in SCHEMAS.glob("*/mapping.yaml"))
+            beside = folder / ".."
+            paths = [*SCHEMAS.glob("*/mapping.yaml"), *beside.glob("*/mapping.yaml")]
+            known = sorted({path.parent.name for path in paths} - {name_of(folder)})
             self.diagnostics.unknown("unknown-base", base.position, "backend to extend", name, known)
             return None
         if found.resolve() in above:

@@ -14,6 +14,7 @@ from caffeforge.generator.python_text import is_name
 from caffeforge.generator.written import Written
 
 Mode = Literal["eval", "exec"]
+BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 LIMIT = 2**63
 LONGEST = 80  # characters of a text in a message
 NAMED: dict[type[ast.AST], str] = {ast.Name: "id", ast.Attribute: "attr", ast.keyword: "arg"}
@@ -78,11 +79,19 @@ class Source:
         try:
             return _tree(self.text, mode)
         except SyntaxError as error:
-            raise SourceError(self._syntax(error), "") from None
+            raise SourceError(self._syntax(error), self._hint(mode, error.msg)) from None
         except (ValueError, RecursionError, MemoryError):
             raise SourceError(self._place(0), "it is too long or too deeply nested") from None
         except _Refused as refused:
             raise SourceError(self.at(refused.line, refused.column), refused.hint) from None
+
+    def _hint(self, mode: Mode, message: str) -> str:
+        if "follows keyword" in message:
+            return "values stand before fields, and so does '...'"
+        if not self.written.style and any(self.text.count(a) != self.text.count(b) for a, b in BRACKETS):
+            return "put it in quotes: YAML takes the comma or bracket for its own"
+        several = mode == "eval" and "\n" in self.text.strip()
+        return "it must stand on one line, or in brackets" if several else ""
 
     def _syntax(self, error: SyntaxError) -> Position:
         lines = self.text.split("\n")

@@ -17,6 +17,7 @@ from caffeforge.generator.types import (
     NONE,
     STRING,
     Type,
+    a,
     comparable,
     elements,
     fits,
@@ -64,7 +65,7 @@ class TypeChecker:
             given.kind == "none" and not any(t.optional or t.kind == "none" for t in allowed)
         ):
             due = " or ".join(dict.fromkeys(str(t) for t in allowed if t.kind != "none"))
-            self.report("type", node, f"{prefix}{ast.unparse(node)} is a {given}, a {due} is due", "")
+            self.report("type", node, f"{prefix}{ast.unparse(node)} is {a(given)}, {a(due)} is due", "")
         else:
             return present(given)
         return ANY
@@ -107,7 +108,7 @@ class TypeChecker:
             return ANY
         if fields is None or node.attr not in fields:
             hint = f"it has {', '.join(fields)}" if fields else ""
-            self.report("type-field", node, f"a {base} has no {node.attr}", hint)
+            self.report("type-field", node, f"{a(base)} has no {node.attr}", hint)
             return ANY
         return fields[node.attr]
 
@@ -115,7 +116,7 @@ class TypeChecker:
         base = self._used(node.value, known)
         index = node.slice
         if base.kind not in ("list", "any"):
-            self.report("type-index", node, f"{ast.unparse(node.value)} is a {base} and has no elements", "")
+            self.report("type-index", node, f"{ast.unparse(node.value)} is {a(base)} and has no elements", "")
             return ANY
         if isinstance(index, ast.Slice):
             for bound in (index.lower, index.upper):
@@ -145,7 +146,9 @@ class TypeChecker:
         if left.kind in ("int", "float") and right.kind in ("int", "float"):
             exact = left.kind == right.kind == "int" and not isinstance(node.op, ast.Div)
             return INT if exact else FLOAT
-        self.report("type-operator", node, f"{ast.unparse(node)}: a {left} and a {right} do not combine", "")
+        self.report(
+            "type-operator", node, f"{ast.unparse(node)}: {a(left)} and {a(right)} do not combine", ""
+        )
         return ANY
 
     def _unaryop(self, node: ast.UnaryOp, known: frozenset[str]) -> Type:
@@ -164,8 +167,9 @@ class TypeChecker:
         sides = [self._used(side, known) for side in (node.left, *node.comparators)]
         for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
             if isinstance(operator, (ast.In, ast.NotIn)):
-                right = joined_all(elements(right)) if right.kind == "list" else ANY
-            if isinstance(operator, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
+                for item in elements(right) if right.kind == "list" else ():
+                    self._equal(node, left, item)
+            elif isinstance(operator, (ast.Eq, ast.NotEq)):
                 self._equal(node, left, right)
             elif not {left.kind, right.kind} <= {"int", "float", "any"}:
                 self.report("type-operator", node, f"{ast.unparse(node)}: only numbers have an order", "")
@@ -173,7 +177,7 @@ class TypeChecker:
 
     def _equal(self, node: ast.Compare, left: Type, right: Type) -> None:
         if not comparable(left, right):
-            self.report("type-compare", node, f"{ast.unparse(node)}: a {left} is never a {right}", "")
+            self.report("type-compare", node, f"{ast.unparse(node)}: {a(left)} is never {a(right)}", "")
         elif (
             left.values is not None and right.values is not None and not set(left.values) & set(right.values)
         ):
@@ -194,7 +198,7 @@ class TypeChecker:
         listed = self._used(loop.iter, known)
         if listed.kind not in ("list", "any"):
             self.report(
-                "type-index", loop.iter, f"{ast.unparse(loop.iter)} is a {listed} and has no elements", ""
+                "type-index", loop.iter, f"{ast.unparse(loop.iter)} is {a(listed)} and has no elements", ""
             )
         element = joined_all(elements(listed)) if listed.kind == "list" else ANY
         targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else None
@@ -228,7 +232,7 @@ class TypeChecker:
         if name == "zip":
             return Type("list", Type("list", items=tuple(joined_all(elements(a)) for a in args)))
         if name == "len" and first.kind not in ("list", "any"):
-            self.report("type-index", node, f"a {first} has no length", "")
+            self.report("type-index", node, f"{a(first)} has no length", "")
         if name in ("min", "max", "sum"):
             flat = joined_all(elements(first)) if first.kind == "list" else joined_all(tuple(args))
             return flat if flat.kind in ("int", "float") else ANY

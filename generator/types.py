@@ -53,6 +53,12 @@ OF_ATTRIBUTE = {
 OF_ANNOTATION = {"int": INT, "float": FLOAT, "bool": BOOL, "str": STRING, "Array": ARRAY, "Value": VALUE}
 
 
+def a(given: Type | str) -> str:
+    """Return a type with its article, for sentences."""
+    text = str(given)
+    return f"an {text}" if text[0] in "aeiou" else f"a {text}"
+
+
 def optional(given: Type) -> Type:
     """Return the type of what may be absent."""
     return replace(given, optional=True)

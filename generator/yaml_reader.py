@@ -15,14 +15,20 @@ class YamlReader:
 
     def __init__(self, diagnostics: Diagnostics) -> None:
         self.diagnostics = diagnostics
+        self.lost = 0  # nodes that were not of the form that is due, and for which something else stands
+
+    def _expected(self, node: Node, what: str, hint: str = "") -> None:
+        self.lost += 1
+        self.diagnostics.error("yaml-shape", node.position, f"{what} is expected here", hint)
 
     def _conditions(self, node: Node | None, keys: tuple[str, ...] = ("expr", "else")) -> Iterator[Condition]:
         for item in self._items(node):
-            entry = self._mapping(item)
+            entry = item if isinstance(item, Mapping) else Mapping((), item.position)
             self._keys(entry, keys)
             expression, sentence, source = (entry.get(k) for k in ("expr", "else", "source"))
             if expression is None or sentence is None:
                 text = "a condition is 'expr:' with 'else:', the sentence shown when it does not hold"
+                self.lost += 1
                 self.diagnostics.error("require", entry.position, text)
                 continue
             origin = f" (source: {self._text(source, 'a source')})" if source is not None else ""
@@ -36,14 +42,14 @@ class YamlReader:
             return 0
         if isinstance(node, Scalar) and node.text.isascii() and node.text.isdigit() and len(node.text) < 5:
             return int(node.text)
-        self.diagnostics.error("yaml-shape", node.position, "a number is expected here")
+        self._expected(node, "a number")
         return 0
 
     def _word(self, node: Node | None, what: str) -> Scalar | None:
         """Return a scalar that is there; `what` says what it is."""
         if node is None or (isinstance(node, Scalar) and not node.is_null and node.text.strip()):
             return node if isinstance(node, Scalar) else None
-        self.diagnostics.error("yaml-shape", node.position, f"{what} is expected here")
+        self._expected(node, what)
         return None
 
     def _text(self, node: Node | None, what: str) -> str:
@@ -58,7 +64,7 @@ class YamlReader:
     def _mapping(self, node: Node) -> Mapping:
         if isinstance(node, Mapping):
             return node
-        self.diagnostics.error("yaml-shape", node.position, "a mapping of keys to values is expected here")
+        self._expected(node, "a mapping of keys to values")
         return Mapping((), node.position)
 
     def _entries(self, entry: Mapping, key: str) -> tuple[tuple[Scalar, Node], ...]:
@@ -70,7 +76,7 @@ class YamlReader:
             return ()
         if isinstance(node, Sequence):
             return node.items
-        self.diagnostics.error("yaml-shape", node.position, "a list is expected here")
+        self._expected(node, "a list")
         return ()
 
     def _words(self, node: Node) -> tuple[Scalar, ...]:
@@ -86,7 +92,7 @@ class YamlReader:
         if isinstance(node, Scalar) and not node.is_null:
             return source_of(node)
         hint = "it has brackets or braces: put it in quotes" if not isinstance(node, Scalar) else ""
-        self.diagnostics.error("yaml-shape", node.position, "an expression is expected here", hint)
+        self._expected(node, "an expression", hint)
         return Source("none", node.position)
 
 

@@ -76,7 +76,7 @@ def load(text: str, file: str, diagnostics: Diagnostics) -> Mapping | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         position = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file)
-        diagnostics.error("yaml-syntax", position, f"not valid YAML: {error.problem}", CODE)
+        diagnostics.error("yaml-syntax", position, f"not valid YAML: {error.problem}", _hint(error, text))
         return None
     except _Refused:
         return None
@@ -97,6 +97,16 @@ def _report_character(text: str, index: int, file: str, diagnostics: Diagnostics
     diagnostics.error("yaml-character", Position(file, len(breaks) + 1, column), sentence)
 
 
+def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
+    """Return what the mistake usually is."""
+    mark = error.problem_mark
+    if mark is not None and text[mark.index : mark.index + 1] == "\t":
+        return "indent with blanks, not with tabs"
+    if "block" in (error.context or ""):
+        return "is this line indented as those that belong with it?"
+    return CODE
+
+
 class _Refused(Exception):
     """What follows cannot be read any more; it has been reported."""
 
@@ -109,6 +119,7 @@ class _Composer:
     file: str
     diagnostics: Diagnostics
     events: Iterator[yaml.Event]
+    broken: bool = False  # a node is missing, so that what is said of it would be wrong
 
     def document(self) -> Node:
         import yaml
@@ -121,6 +132,8 @@ class _Composer:
                 raise _Refused
             if isinstance(event, yaml.NodeEvent):
                 root = self._node(event, 0)
+        if self.broken:
+            raise _Refused
         return Mapping((), Position(self.file, 1, 1)) if root is None else root
 
     def _node(self, event: Any, depth: int) -> Node:
@@ -130,6 +143,7 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             sentence = "anchors and aliases are not allowed; write it out"
             self.diagnostics.error("yaml-alias", position, sentence)
+            self.broken |= isinstance(event, yaml.AliasEvent)
         elif event.tag is not None:
             self.diagnostics.error("yaml-tag", position, f"tags as {event.tag!r} are not allowed")
         if depth > DEEPEST:
@@ -159,7 +173,7 @@ class _Composer:
         for event in inside:
             key, value = self._node(event, depth + 1), self._node(next(inside), depth + 1)
             if not isinstance(key, Scalar):
-                self.diagnostics.error("yaml-key", key.position, "a key must be a plain word", CODE)
+                self.diagnostics.error("yaml-key", key.position, "a key must be a plain word")
                 continue
             if key.text in first:
                 hint = f"first at line {first[key.text].line}"

@@ -35,6 +35,8 @@ class Way(NamedTuple):
         rewrite: the text of a rewrite.
         hook: name of the function in ``runtime/hooks``.
         inputs: the shapes of a net's inputs, for a layer type that gives them.
+        note: what reports say where it is taken.
+        approximate: it is taken only where approximations are allowed.
         let: names that only this alternative has.
         conditions: those that the rule's other alternatives do not share.
     """
@@ -44,6 +46,8 @@ class Way(NamedTuple):
     rewrite: str = ""
     hook: str = ""
     inputs: str = ""
+    note: str = ""
+    approximate: bool = False
     let: Lets = ()
     conditions: tuple[Condition, ...] = ()
 

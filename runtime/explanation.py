@@ -117,6 +117,8 @@ def _entry(entry: Entry) -> Iterator[str]:
         head = f"  {number}. " if len(entry.ways) > 1 else "  "
         indent = " " * len(head)
         yield f"{head}{_yields(way)}  [{way.rule}]"
+        if way.note:
+            yield f"{indent}{'only where approximations are allowed: ' if way.approximate else ''}{way.note}"
         yield from _conditions(way.conditions, indent)
         yield from (f"{indent}  {line}" for line in way.rewrite.splitlines())
         yield from _lets(way.let, list(_texts(way)), indent)

@@ -23,7 +23,7 @@ FLOATS = ("float32", "float16", "bfloat16", "float64")
 PLACES = frozenset({"ArgMax", "ArgMin", "MaxPool", "TopK"})
 MOVES = frozenset(
     {"Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile"}
-    | {"Transpose", "Unsqueeze"}
+    | {"OneHot", "Transpose", "Unsqueeze"}
 )
 Key = tuple[object, ...]
 

@@ -502,6 +502,36 @@ def kernel_sizes(pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
     return tuple(1 + 2 * max(pair) - sum(pair) for pair in pairs)
 
 
+def runs_of(places: Ints) -> tuple[tuple[int, int], ...]:
+    """Return (begin, end) of each run of places that follow one another."""
+    begins = [0, *(i for i in range(1, len(places)) if places[i] != places[i - 1] + 1), len(places)]
+    return tuple((places[a], places[b - 1] + 1) for a, b in pairwise(begins))
+
+
+def places_along(source: Const, size: int) -> tuple[int, ...]:
+    """Return a constant's integers as places along an axis of `size`, negative ones counted from the end."""
+    return tuple(number + size if number < 0 else number for number in whole_numbers(source))
+
+
+def two_values(size: int, values: Const) -> Array:
+    """Return a float32 matrix (size, size): the second of two values on the diagonal, the first elsewhere."""
+    off, on = (float(number) for number in array(values).numpy().reshape(-1))
+    return Dense(np.where(np.eye(size, dtype=bool), np.float32(on), np.float32(off)))
+
+
+def triangle_mask(rows: int, columns: int, upper: int, offset: int) -> Array:
+    """Return a float32 matrix of ones on and above (`upper`), or on and below, its `offset`-th diagonal."""
+    ones_everywhere = np.ones((rows, columns), np.float32)
+    return Dense(np.triu(ones_everywhere, offset) if upper else np.tril(ones_everywhere, offset))
+
+
+def fold_kernel(channels: int, kernel: Ints) -> Array:
+    """Return the depthwise kernels (channels * taps, 1, ...) that each put one channel at one tap."""
+    count = product(kernel)
+    one = np.eye(count, dtype=np.float32).reshape(count, 1, *kernel)
+    return Dense(np.tile(one, (channels, *(1 for _ in one.shape[1:]))))
+
+
 def full(shape: Ints, value: float) -> Array:
     """Return a float32 array that is `value` everywhere."""
     return Full(shape, value)

@@ -30,6 +30,8 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
         what = f"names of the {side} blobs, as a,b"
         parser.add_argument(f"--{side}-names", type=_names, metavar="NAMES", help=what)
     parser.add_argument("--no-verify", action="store_true", help="do not compare the files with the model")
+    close = "take rules that are approximations"
+    parser.add_argument("--approximate", action="store_true", help=close)
     apart = "give every layer a blob of its own, so that each value can be observed"
     parser.add_argument("--no-in-place", action="store_true", help=apart)
     parser.set_defaults(run=run)
@@ -50,6 +52,7 @@ def run(options: argparse.Namespace) -> None:
         input_names=options.input_names,
         output_names=options.output_names,
         verify=not options.no_verify,
+        approximate=options.approximate,
         in_place=not options.no_in_place,
     )
     print(result.report())
@@ -69,7 +72,8 @@ def _model(source: str) -> Any:
 
     import torch
 
-    sys.path.insert(0, str(Path.cwd()))
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
     try:
         found: Any = import_module(module)
         for part in name.split("."):
@@ -78,7 +82,7 @@ def _model(source: str) -> Any:
     except Exception as error:  # whatever the user's code does
         raise FrontEndError(f"{type(error).__name__}: {error}", where=source) from error
     finally:
-        sys.path.remove(str(Path.cwd()))
+        sys.path.remove(here)
     if not isinstance(model, torch.nn.Module):
         raise FrontEndError(f"gives {type(model).__name__}, a torch.nn.Module is due", where=source)
     return model

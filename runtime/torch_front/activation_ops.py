@@ -120,7 +120,10 @@ def clamp_tensor(call: Call) -> Value:
 
 @torch_op(aten.threshold.default)
 def threshold(call: Call) -> Value:
-    """Replace what is not above the threshold: aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor."""
+    """Replace what is not above the threshold.
+
+    aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
+    """
     x, limit = call.value("self"), call.argument("threshold")
     if call.argument("value") == 0 and "float" in x.dtype:
         return call.node(hub.ThresholdedRelu(alpha=float(limit)), x)

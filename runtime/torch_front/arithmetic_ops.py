@@ -147,15 +147,48 @@ def minimum(call: Call) -> Value:
     return call.node(op, call.operand("self"), call.operand("other"))
 
 
+@torch_op(aten.fmax.default)
+def fmax(call: Call) -> Value:
+    """Take the larger operand that is a number: aten::fmax(Tensor self, Tensor other) -> Tensor."""
+    return _of_numbers(call, hub.Max())
+
+
+@torch_op(aten.fmin.default)
+def fmin(call: Call) -> Value:
+    """Take the smaller operand that is a number: aten::fmin(Tensor self, Tensor other) -> Tensor."""
+    return _of_numbers(call, hub.Min())
+
+
+@torch_op(aten.hypot.default)
+def hypot(call: Call) -> Value:
+    """Take the root of the sum of squares: aten::hypot(Tensor self, Tensor other) -> Tensor."""
+    two = call.full((), 2.0)
+    squares = [call.pointwise(hub.Pow(), call.operand(name), two) for name in ("self", "other")]
+    return call.node(hub.Sqrt(), call.pointwise(hub.Add(), *squares))
+
+
+@torch_op(aten.ldexp.Tensor)
+def ldexp(call: Call) -> Value:
+    """Multiply by a power of two: aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor."""
+    power = call.pointwise(hub.Pow(), call.full((), 2.0), call.operand("other"))
+    return call.node(hub.Mul(), call.operand("self"), power)
+
+
 @torch_op(aten.addcmul.default)
 def addcmul(call: Call) -> Value:
-    """Add a scaled product: aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor."""
+    """Add a scaled product.
+
+    aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+    """
     return _added(call, hub.Mul())
 
 
 @torch_op(aten.addcdiv.default)
 def addcdiv(call: Call) -> Value:
-    """Add a scaled quotient: aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor."""
+    """Add a scaled quotient.
+
+    aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor
+    """
     return _added(call, hub.Div())
 
 
@@ -175,6 +208,17 @@ def lerp(call: Call) -> Value:
 def square(call: Call) -> Value:
     """Raise to the power of two: aten::square(Tensor self) -> Tensor."""
     return call.node(hub.Pow(), call.operand("self"), call.full((), 2))
+
+
+def _of_numbers(call: Call, op: Op) -> Value:
+    first, second = call.operand("self"), call.operand("other")
+    if "float" not in call.dtype:
+        return call.pointwise(op, first, second)
+    chosen = call.pointwise(op, first, second)
+    for candidate, other in ((first, second), (second, first)):
+        missing = call.pointwise(hub.IsNaN(), candidate, dtype="bool")
+        chosen = call.pointwise(hub.Where(), missing, other, chosen, dtype=call.dtype)
+    return chosen
 
 
 def _scaled(call: Call, name: str) -> Value:

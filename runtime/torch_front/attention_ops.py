@@ -12,9 +12,20 @@ from caffeforge.runtime.array import Dense
 from caffeforge.runtime.graph import Value, constant
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.layout import gathered, swapped
-from caffeforge.runtime.torch_front.registry import torch_op
+from caffeforge.runtime.torch_front.registry import Result, torch_op
 
 aten = torch.ops.aten
+
+
+@torch_op(aten._scaled_dot_product_flash_attention_for_cpu.default)
+def flash_attention(call: Call) -> Result:
+    """Become the same as the operator that programs are decomposed from; its logarithms are no results.
+
+    aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value,
+    float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None)
+    -> (Tensor output, Tensor logsumexp)
+    """
+    return [attention(call), None]
 
 
 @torch_op(aten.scaled_dot_product_attention.default)
@@ -27,7 +38,7 @@ def attention(call: Call) -> Value:
     if call.argument("dropout_p"):
         raise call.error("drops elements at random", hint="pass dropout_p only if self.training")
     query, key, value = (call.value(name) for name in ("query", "key", "value"))
-    if call.argument("enable_gqa"):
+    if call.has("enable_gqa") and call.argument("enable_gqa"):
         key, value = (_for_all_heads(call, x, query.shape[-3]) for x in (key, value))
     scale = call.argument("scale")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)

@@ -130,7 +130,7 @@ class Call:
         return normalized(self._arguments[name], rank)
 
     def axes(self, name: str, rank: int) -> tuple[int, ...]:
-        """Return an argument that is a list of axes, counted from the front and sorted; all if it is empty."""
+        """Return a list of axes, counted from the front and sorted; all if it is empty or left out."""
         given = self.ints(name) if self.has(name) else ()
         return tuple(sorted(normalized(axis, rank) for axis in given)) or tuple(range(rank))
 
@@ -157,7 +157,7 @@ class Call:
         return self._add(op, inputs, [(dtype_name(r.dtype), tuple(r.shape)) for r in self._results])
 
     def helper(self, op: Op, *inputs: Value | None, dims: Sequence[Dim], dtype: str = "") -> Value:
-        """Add a node that computes something of shape `dims` on the way, in the result's type if none is given."""
+        """Add a node that computes something of shape `dims` on the way, in the result's type by default."""
         return self._add(op, inputs, [(dtype or self.dtype, dims)])[0]
 
     def helper_of_many(

@@ -94,9 +94,7 @@ def im2col(call: Call) -> Value:
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, k, p, s, d in zip(x.shape[2:], kernel, pads, strides, dilations, strict=True)
     ]
-    op = hub.Conv(
-        kernel_shape=kernel, strides=strides, pads=pads + pads, dilations=dilations, group=channels
-    )
+    op = hub.Conv(kernel_shape=kernel, strides=strides, pads=pads + pads, dilations=dilations, group=channels)
     columns = call.helper(op, x, weight, dims=(x.dims[0], channels * area, *counts))
     return reshaped(call, columns, call.dims)
 

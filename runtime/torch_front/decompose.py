@@ -27,7 +27,7 @@ from caffeforge.runtime.torch_front.registry import HANDLERS
 Rules = Mapping[OpOverload, Callable[..., Any]]
 
 _COMPOSITE = "CompositeImplicitAutograd"
-_INHERITED = ("nn_module_stack", "stack_trace", "torch_fn")
+_INHERITED = ("nn_module_stack", "stack_trace", "torch_fn", "custom")
 
 
 def splice(node: Node) -> list[Node] | None:
@@ -40,7 +40,9 @@ def splice(node: Node) -> list[Node] | None:
         FrontEndError: the rule cannot be followed for these arguments.
     """
     rules = _rules(frozenset(HANDLERS))
-    return splice_by(node.target, node, rules) if node.target in rules else None  # type: ignore[arg-type]
+    if node.target not in rules or str(node.target) in node.meta.get(SPLICED, ()):
+        return None  # a rule that leads back to its operator is none
+    return splice_by(node.target, node, rules)  # type: ignore[arg-type]  # an overload
 
 
 def splice_by(function: Callable[..., Any], node: Node, rules: Rules | None = None) -> list[Node]:
@@ -66,7 +68,7 @@ def splice_by(function: Callable[..., Any], node: Node, rules: Rules | None = No
 
 @functools.lru_cache(maxsize=1)
 def _rules(handled: frozenset[OpOverload]) -> Rules:
-    """Return the rules for all operators but the handled ones: PyTorch's core table, then composite kernels."""
+    """Return PyTorch's rules for all but the handled operators: its core table, then composite kernels."""
     rules = {op: rule for op, rule in core_aten_decompositions().items() if op not in handled}
     for name in dir(torch.ops.aten):
         packet = getattr(torch.ops.aten, name)
@@ -110,12 +112,13 @@ def _insert(graph: Graph, node: Node) -> list[Node]:
     places = [n for n in graph.nodes if n.op == "placeholder"]
     env: dict[Node, Node] = dict(zip(places, node.all_input_nodes, strict=True))
     inherited = {key: node.meta[key] for key in _INHERITED if key in node.meta}
+    inherited[SPLICED] = (*node.meta.get(SPLICED, ()), str(node.target))
     new = []
     with node.graph.inserting_before(node):
         for part in graph.nodes:
             if part.op == "call_function":
                 copy = env[part] = node.graph.node_copy(part, env.__getitem__)
-                copy.meta = {"val": part.meta["val"], **inherited, SPLICED: op_name(node)}
+                copy.meta = {"val": part.meta["val"], **inherited}
                 new.append(copy)
             elif part.op not in ("placeholder", "output"):
                 raise FrontEndError(f"the decomposition of {op_name(node)} holds {part.op} {part.target}")

@@ -34,7 +34,7 @@ _SCATTER: Final[Mapping[object, OpOverload]] = {
 _UNTRACKED: Final = "shares memory with other tensors in a way that cannot be followed"
 
 
-def functionalize(graph: Graph, state: Collection[Node]) -> list[str]:
+def functionalize(graph: Graph, state: Collection[Node]) -> dict[Node, str]:
     """Replace the in-place operators of `graph`, in the graph itself, and drop what no output needs.
 
     Args:
@@ -42,7 +42,7 @@ def functionalize(graph: Graph, state: Collection[Node]) -> list[str]:
         state: the placeholders of parameters, buffers and constants.
 
     Returns:
-        Notes for the user: views that had to be rebuilt, inputs that the model writes into.
+        Notes for the user, by node: views that had to be rebuilt, inputs that the model writes into.
 
     Raises:
         FrontEndError: an operator has no functional form, or the model changes its own state.
@@ -101,7 +101,7 @@ class _Functionalizer:
         self.rebuilt: dict[Node, Node] = {}
         self.written_inputs: dict[Node, None] = {}
 
-    def run(self) -> list[str]:
+    def run(self) -> dict[Node, str]:
         for node in list(self.graph.nodes):
             if node.op in ("call_function", "output"):
                 with self.graph.inserting_before(node):
@@ -227,14 +227,15 @@ class _Functionalizer:
             raise _refusal(writer, f"changes the model's own {placeholder.name}, which a net cannot do")
         self.written_inputs[placeholder] = None
 
-    def _notes(self) -> list[str]:
-        notes = [
-            f"the model writes into its input {node.name}, the net does not" for node in self.written_inputs
-        ]
+    def _notes(self) -> dict[Node, str]:
+        notes = {
+            node: f"the model writes into its input {node.name}, the net does not"
+            for node in self.written_inputs
+        }
         alive = set(self.graph.nodes)
         for node, writer in self.rebuilt.items():
             if node in alive:
-                notes.append(
+                notes[node] = (
                     f"{origin(writer)}: {op_name(writer)} writes into a part of a tensor that is read again; "
                     f"the whole is rebuilt by {op_name(node)}"
                 )

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from caffeforge.generated import hub
-from caffeforge.runtime.array import Dense
+from caffeforge.runtime.array import Dense, NDArray
 from caffeforge.runtime.graph import Value, constant
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.layout import gathered, reshaped, sliced, transposed
@@ -100,15 +100,23 @@ def as_strided(call: Call) -> Value:
 
     aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)
     """
-    source: torch.Tensor = call.example("self")
-    offset = call.argument("storage_offset")
+    x, places = call.value("self"), strided_places(call)
+    return gathered(call, reshaped(call, x, (math.prod(x.shape[:]),)), constant("", Dense(places)), 0)
+
+
+def strided_places(call: Call) -> NDArray:
+    """Return the places in memory that a call's size, stride and offset name.
+
+    Raises:
+        FrontEndError: the argument's memory is no row of its elements.
+    """
+    source = call.example("self")
     if not source.is_contiguous() or source.storage_offset():
-        raise call.error("reads memory that its argument shows in another order", hint="index it instead")
-    places = np.full((), offset or 0, np.int64)
+        raise call.error("looks at memory that its argument shows in another order", hint="index it instead")
+    places = np.full((), call.argument("storage_offset") or 0, np.int64)
     for size, stride in zip(call.ints("size"), call.ints("stride"), strict=True):
         places = places[..., None] + np.arange(size) * stride
-    x = call.value("self")
-    return gathered(call, reshaped(call, x, (math.prod(x.shape[:]),)), constant("", Dense(places)), 0)
+    return places
 
 
 def index_lists(call: Call, indices: Sequence[Value | None]) -> list[Value | None]:

@@ -205,7 +205,7 @@ def _wrapped(call: Call, x: Value, pads: Sequence[int]) -> Value:
 
 
 def _padded(call: Call, amounts: Sequence[int], mode: str, number: float = 0.0) -> Value:
-    """Cut where an amount is below zero, then pad; PyTorch names the last axis first, begin and end in turn."""
+    """Cut where an amount is below zero, then pad; amounts name the last axis first, begin before end."""
     x = call.value("self")
     begins, ends = [0] * x.rank, [0] * x.rank
     for index in range(len(amounts) // 2):

@@ -58,7 +58,7 @@ def transposed(call: Call, x: Value, perm: Sequence[int]) -> Value:
 
 def swapped(call: Call, x: Value, first: int, second: int) -> Value:
     """Return `x` with two axes exchanged."""
-    perm = list(range(x.rank))
+    perm = list(range(x.rank))  # which negative axes index too
     perm[first], perm[second] = perm[second], perm[first]
     return transposed(call, x, perm)
 

@@ -8,6 +8,7 @@ from caffeforge.generated import hub
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.layout import transposed, unsqueezed
+from caffeforge.runtime.torch_front.reduce_ops import norm_over
 from caffeforge.runtime.torch_front.registry import torch_op
 
 aten = torch.ops.aten
@@ -88,6 +89,48 @@ def baddbmm(call: Call) -> Value:
     aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
     """
     return _added_product(call, "batch1", "batch2")
+
+
+@torch_op(aten.addmv.default)
+def addmv(call: Call) -> Value:
+    """Multiply, scale and add.
+
+    aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+    """
+    return _added_product(call, "mat", "vec")
+
+
+@torch_op(aten.bilinear.default)
+def bilinear(call: Call) -> Value:
+    """Multiply by both inputs, for each output by a matrix of its own.
+
+    aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor
+    """
+    operands = [call.value(name) for name in ("input1", "weight", "input2")]
+    product = call.helper(hub.Einsum(equation="...i,oij,...j->...o"), *operands, dims=call.dims)
+    bias = call.optional("bias")
+    return product if bias is None else call.node(hub.Add(), product, bias)
+
+
+@torch_op(aten.cdist.default, aten._cdist_forward.default)
+def cdist(call: Call) -> Value:
+    """Take the norm of every row of the first less every row of the second.
+
+    aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor
+    aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor
+    """
+    first, second = call.operand("x1"), call.operand("x2")
+    rows = unsqueezed(call, first, first.rank - 1)
+    columns = unsqueezed(call, second, second.rank - 2)
+    apart = call.pointwise(hub.Sub(), rows, columns)
+    return norm_over(call, apart, float(call.argument("p")), (apart.rank - 1,))
+
+
+@torch_op(aten.dist.default)
+def dist(call: Call) -> Value:
+    """Take the norm of the difference: aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor."""
+    apart = call.pointwise(hub.Sub(), call.operand("self"), call.operand("other"))
+    return norm_over(call, apart, float(call.argument("p")), range(apart.rank))
 
 
 @torch_op(aten.einsum.default)

@@ -73,7 +73,7 @@ def _containers(operators: Iterable[FxNode]) -> set[str]:
 def _wishes(
     steps: Sequence[Step], containers: Collection[str], owners: Mapping[FxNode, str]
 ) -> Iterable[_Wish]:
-    calls = [module_calls(step.source)[-1] for step in steps]
+    calls = [_call(step.source, owners) for step in steps]
     own = [
         call.path in {owners.get(i) for i in step.source.all_input_nodes}
         for step, call in zip(steps, calls, strict=True)
@@ -86,6 +86,16 @@ def _wishes(
         of_module = main and bool(call.path) and call.path not in containers
         name = call.path if of_module else _joined(call.path, short_name(step.source))
         yield _Wish(name, of_module, step, step.main or step.nodes[-1])
+
+
+def _call(source: FxNode, owners: Mapping[FxNode, str]) -> ModuleCall:
+    """Return the module call that an operator belongs to: the innermost, or that of the weights it reads.
+
+    Programs from files may not know their modules, but weights keep the names of theirs.
+    """
+    call = module_calls(source)[-1]
+    readers = {owners.get(operand, "") for operand in source.all_input_nodes} - {""}
+    return ModuleCall(readers.pop(), 0) if not call.path and len(readers) == 1 else call
 
 
 def _name_helpers(wish: _Wish, names: set[str]) -> None:

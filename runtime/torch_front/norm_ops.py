@@ -80,8 +80,8 @@ def rms_norm(call: Call) -> Value:
 def group_norm(call: Call) -> Value:
     """Normalize over groups of channels.
 
-    aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05,
-    bool cudnn_enabled=True) -> Tensor
+    aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None,
+    float eps=1.0000000000000001e-05, bool cudnn_enabled=True) -> Tensor
     """
     return _group_norm(call, call.argument("num_groups"))
 

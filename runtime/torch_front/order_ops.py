@@ -103,6 +103,59 @@ def median_dim(call: Call) -> Result:
     return _kth(call, (_size(call) + 1) // 2)
 
 
+@torch_op(aten.median.default)
+def median(call: Call) -> Value:
+    """Take the lower one in the middle of all: aten::median(Tensor self) -> Tensor."""
+    x, _ = _row(call)
+    values = _ordered(call, (x.shape[0] + 1) // 2, largest=False)[0]
+    return (
+        reshaped(call, sliced(call, values, 0, values.shape[0] - 1, values.shape[0]), ())
+        if values.rank
+        else values
+    )
+
+
+@torch_op(aten.cummax.default)
+def cummax(call: Call) -> Result:
+    """Take the largest up to each place, and its last place.
+
+    aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)
+    """
+    return _running_extreme(call, hub.ReduceMax, hub.ArgMax, -math.inf)
+
+
+@torch_op(aten.cummin.default)
+def cummin(call: Call) -> Result:
+    """Take the smallest up to each place, and its last place.
+
+    aten::cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)
+    """
+    return _running_extreme(call, hub.ReduceMin, hub.ArgMin, math.inf)
+
+
+@torch_op(aten.bucketize.Tensor)
+def bucketize(call: Call) -> Value:
+    """Count the boundaries that lie before each element.
+
+    aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False)
+    -> Tensor
+    """
+    return _counted(call, call.value("boundaries"), call.value("self"), equal=bool(call.argument("right")))
+
+
+@torch_op(aten.searchsorted.Tensor)
+def searchsorted(call: Call) -> Value:
+    """Count the elements of the sorted rows that lie before each element.
+
+    aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False,
+    bool right=False, str? side=None, Tensor? sorter=None) -> Tensor
+    """
+    if call.has("sorter"):
+        raise call.error("is told the order of its rows", hint="sort the rows before")
+    right = bool(call.argument("right")) or call.argument("side") == "right"
+    return _counted(call, call.value("sorted_sequence"), call.value("self"), equal=right)
+
+
 @torch_op(aten.cumsum.default)
 def cumsum(call: Call) -> Value:
     """Lower as it is; integers are added as int64.
@@ -115,7 +168,10 @@ def cumsum(call: Call) -> Value:
 
 @torch_op(aten.cumprod.default)
 def cumprod(call: Call) -> Value:
-    """Multiply all up to each place: aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor."""
+    """Multiply all up to each place.
+
+    aten::cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor
+    """
     x = call.operand("self")
     return _running(call, x, hub.ReduceProd, 1) if x.rank else x
 
@@ -182,10 +238,42 @@ def _kth(call: Call, k: int) -> Result:
 
 
 def _running(call: Call, x: Value, op: Reduction, neutral: float) -> Value:
-    """Reduce rows of a square in which what lies behind the diagonal is `neutral`."""
-    axis, last = call.axis("dim", x.rank), x.rank - 1
-    row = unsqueezed(call, swapped(call, x, axis, last), last)
-    size = x.shape[axis]
-    below = constant("", Dense(np.tri(size, dtype=bool)))
-    square = call.pointwise(hub.Where(), below, row, call.full((), neutral, x.dtype), dtype=x.dtype)
-    return swapped(call, reduced(call, op, square, (last + 1,), keep=False), axis, last)
+    """Reduce, for each place of an axis, all elements up to it."""
+    axis = call.axis("dim", x.rank)
+    return swapped(call, reduced(call, op, _square(call, x, axis, neutral), (x.rank,), keep=False), axis, -1)
+
+
+def _running_extreme(
+    call: Call,
+    reduction: type[hub.ReduceMax | hub.ReduceMin],
+    op: type[hub.ArgMax | hub.ArgMin],
+    neutral: float,
+) -> Result:
+    x = call.value("self")
+    if not x.rank:
+        return [x, call.full((), 0, "int64")]
+    if "float" not in x.dtype:
+        raise call.error("takes running extremes of integers", hint="convert them to float before")
+    axis = call.axis("dim", x.rank)
+    square = _square(call, x, axis, neutral)
+    values = reduced(call, reduction, square, (x.rank,), keep=False)
+    last = op(axis=x.rank, keepdims=0, select_last_index=1)
+    places = call.helper(last, square, dims=square.dims[:-1], dtype="int64")
+    return [swapped(call, value, axis, -1) for value in (values, places)]
+
+
+def _square(call: Call, x: Value, axis: int, neutral: float) -> Value:
+    """Return `x` with `axis` last and repeated as rows, `neutral` behind the diagonal."""
+    moved = swapped(call, x, axis, -1)
+    rows = unsqueezed(call, moved, x.rank - 1)
+    below = constant("", Dense(np.tri(x.shape[axis], dtype=bool)))
+    return call.pointwise(hub.Where(), below, rows, call.full((), neutral, x.dtype), dtype=x.dtype)
+
+
+def _counted(call: Call, rows: Value, elements: Value, *, equal: bool) -> Value:
+    """Return how many elements of the sorted `rows` are less than each of `elements`, or equal to it."""
+    rows, elements = call.cast(rows, elements.dtype), unsqueezed(call, elements, elements.rank)
+    if rows.rank > 1:
+        rows = unsqueezed(call, rows, rows.rank - 1)
+    before = call.pointwise(hub.LessOrEqual() if equal else hub.Less(), rows, elements, dtype="bool")
+    return reduced(call, hub.ReduceSum, call.cast(before, call.dtype), (before.rank - 1,), keep=False)

@@ -83,6 +83,15 @@ def rounded(call: Call) -> Value:
     return call.node(_ROUNDING[call.overload](), x) if "float" in x.dtype else x
 
 
+@torch_op(aten.round.decimals)
+def round_decimals(call: Call) -> Value:
+    """Round after moving the point: aten::round.decimals(Tensor self, *, int decimals) -> Tensor."""
+    x, factor = call.operand("self"), 10.0 ** abs(call.argument("decimals"))
+    away, back = (hub.Mul(), hub.Div()) if call.argument("decimals") >= 0 else (hub.Div(), hub.Mul())
+    number = call.full((), factor)
+    return call.node(back, call.pointwise(hub.Round(), call.pointwise(away, x, number)), number)
+
+
 @torch_op(aten.trunc.default)
 def trunc(call: Call) -> Value:
     """Round towards zero: aten::trunc(Tensor self) -> Tensor."""
@@ -119,6 +128,26 @@ def sign(call: Call) -> Value:
     """
     x = call.operand("self")
     return x if x.dtype == "bool" else call.node(hub.Sign(), x)
+
+
+@torch_op(aten.signbit.default)
+def signbit(call: Call) -> Value:
+    """Tell what is below zero; a negative zero counts as zero here: aten::signbit(Tensor self) -> Tensor."""
+    x = call.value("self")
+    if x.dtype == "bool":
+        return call.full(call.dims, False)
+    return call.node(hub.Less(), x, call.full((), 0, x.dtype))
+
+
+@torch_op(aten.erfc.default, aten.special_erfc.default)
+def erfc(call: Call) -> Value:
+    """Take what the error function lacks to one.
+
+    aten::erfc(Tensor self) -> Tensor
+    aten::special_erfc(Tensor self) -> Tensor
+    """
+    erf = call.pointwise(hub.Erf(), call.operand("self"))
+    return call.node(hub.Sub(), call.full((), 1.0), erf)
 
 
 @torch_op(aten.rsqrt.default)
@@ -177,9 +206,7 @@ def expm1(call: Call) -> Value:
     """
     x, one, two = call.operand("self"), call.full((), 1.0), call.full((), 2.0)
     t = call.pointwise(hub.Tanh(), call.pointwise(hub.Div(), x, two))
-    exact = call.pointwise(
-        hub.Div(), call.pointwise(hub.Mul(), t, two), call.pointwise(hub.Sub(), one, t)
-    )
+    exact = call.pointwise(hub.Div(), call.pointwise(hub.Mul(), t, two), call.pointwise(hub.Sub(), one, t))
     plain_ = call.pointwise(hub.Sub(), call.pointwise(hub.Exp(), x), one)
     near = call.pointwise(hub.Less(), call.pointwise(hub.Abs(), x), one, dtype="bool")
     return call.node(hub.Where(), near, exact, plain_)

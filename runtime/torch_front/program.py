@@ -6,21 +6,25 @@ import contextlib
 import io
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
-from caffeforge.runtime.errors import FrontEndError, UsageError
-from caffeforge.runtime.torch_front import frames
+from caffeforge.runtime.errors import CaffeforgeError, FrontEndError, UsageError
+from caffeforge.runtime.torch_front import frames, nest
 from caffeforge.runtime.torch_front.example import Example
+from caffeforge.runtime.torch_front.torchscript import FromScript
+
+DATA_DEPENDENT = "data-dependent"
 
 # What stands in PyTorch's message, and what the user can do about it.
 _HINTS = (
     (
-        "data-dependent",
-        "the code branches or loops on values of a tensor, which a fixed graph cannot do: "
-        "use torch.where, or take the decision outside the model",
+        DATA_DEPENDENT,
+        "the code branches or loops on values of a tensor, which a fixed graph cannot do: use torch.where, "
+        "take the decision outside the model, or cut the model before it with outputs_at",
     ),
     ("numpy", "the code leaves PyTorch for NumPy: write this part with torch functions"),
     ("register_dataclass", "register the class with torch.export.register_dataclass, or return a tuple"),
@@ -29,34 +33,48 @@ _HINTS = (
 _HINT = "check that model(*example_inputs) runs, and that torch.export.export accepts the model"
 
 
-def capture(model: object, example: Example) -> ExportedProgram:
-    """Return `model` as a program of ATen operators, taken in the mode that its modules are in.
+def export(model: torch.nn.Module, example: Example, *, strict: bool = False) -> ExportedProgram:
+    """Return what ``torch.export`` makes of `model`; its exceptions pass.
 
-    Args:
-        model: an nn.Module, or an ExportedProgram, which is returned as it is.
-        example: what forward() is called with; shapes and dtypes become those of the program.
+    A nested or constant argument, and a container that PyTorch does not know, are taken apart before.
+    """
+    if isinstance(model, torch.jit.ScriptModule):
+        module = FromScript(model)
+        with _quiet_failure(), torch.fx.traceback.preserve_node_meta():
+            return torch.export.export(module, example.args, example.kwargs, strict=False)
+    with _reference_attention(), frames.recording(), _quiet_failure():
+        if example.plain:
+            return torch.export.export(model, example.args, example.kwargs, strict=strict)
+        with flat_calls(model, example):
+            return torch.export.export(model, tuple(example.tensors()), strict=strict)
+
+
+@contextlib.contextmanager
+def flat_calls(model: torch.nn.Module, example: Example) -> Iterator[None]:
+    """Make `model` take the example's tensors one by one, and return its results as a tuple of leaves."""
+    had_own = "forward" in vars(model)
+    original = model.forward
+
+    def forward(*tensors: torch.Tensor) -> tuple[Any, ...]:
+        call = example.with_tensors(tensors)
+        return tuple(nest.flattened(original(*call.args, **call.kwargs)))
+
+    model.forward = forward
+    try:
+        yield
+    finally:
+        if had_own:
+            model.forward = original
+        else:
+            del model.forward
+
+
+def check_weights(model: torch.nn.Module) -> None:
+    """Refuse a model whose weights have no elements.
 
     Raises:
-        UsageError: `model` is something else.
-        FrontEndError: a weight has no elements, or ``torch.export`` refuses the model; names the user's line.
+        FrontEndError: names the first one.
     """
-    if isinstance(model, ExportedProgram):
-        _refuse_foreign_shapes(model, example)
-        return model
-    if not isinstance(model, torch.nn.Module):
-        raise UsageError(
-            f"a {type(model).__name__} cannot be traced",
-            hint="give a torch.nn.Module or a torch.export.ExportedProgram",
-        )
-    _refuse_missing_weights(model)
-    with _reference_attention(), frames.recording(), _quiet_failure():
-        try:
-            return torch.export.export(model, example.args, example.kwargs, strict=False)
-        except Exception as error:
-            raise _refusal(model, error) from error
-
-
-def _refuse_missing_weights(model: torch.nn.Module) -> None:
     for name, weight in [*model.named_parameters(), *model.named_buffers()]:
         if isinstance(weight, (UninitializedParameter, UninitializedBuffer)):
             raise FrontEndError(
@@ -69,16 +87,20 @@ def _refuse_missing_weights(model: torch.nn.Module) -> None:
             )
 
 
-def _refuse_foreign_shapes(program: ExportedProgram, example: Example) -> None:
-    """Refuse inputs that do not fit the program, and programs with dimensions that are no fixed numbers."""
-    names = program.graph_signature.user_inputs
+def check_program(program: ExportedProgram, example: Example) -> None:
+    """Refuse inputs that do not fit the program, and programs with dimensions that are no fixed numbers.
+
+    Raises:
+        UsageError: the inputs do not fit.
+        FrontEndError: a dimension is dynamic.
+    """
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    names = input_names(program)
     if len(names) != len(example.tensors()):
         raise UsageError(f"the program takes {len(names)} inputs, {len(example.tensors())} are given")
     for name, given in zip(names, example.tensors(), strict=True):
-        value = values[str(name)]
-        if not isinstance(value, torch.Tensor):
-            raise UsageError(f"input {name} of the program is a {type(value).__name__}, not a tensor")
+        value = values[name]
+        assert isinstance(value, torch.Tensor)
         if any(not isinstance(size, int) for size in value.shape):
             raise FrontEndError(
                 f"input {name} of the program has dynamic dimensions: {list(value.shape)}",
@@ -89,6 +111,27 @@ def _refuse_foreign_shapes(program: ExportedProgram, example: Example) -> None:
                 f"input {name} of the program is {value.dtype} {list(value.shape)}, "
                 f"{given.dtype} {list(given.shape)} is given"
             )
+
+
+def input_names(program: ExportedProgram) -> list[str]:
+    """Return the names of the inputs that are tensors."""
+    inputs = set(program.graph_signature.user_inputs)
+    return [
+        node.name
+        for node in program.graph.nodes
+        if node.op == "placeholder" and node.name in inputs and isinstance(node.meta.get("val"), torch.Tensor)
+    ]
+
+
+def refusal(model: torch.nn.Module, error: Exception) -> CaffeforgeError:
+    """Return the error that says why `model` cannot be captured, with the user's line."""
+    if isinstance(error, CaffeforgeError):
+        return error
+    text = str(error)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    hint = next((hint for words, hint in _HINTS if words in text.lower()), _HINT)
+    what = f"PyTorch cannot export {type(model).__name__}: {type(error).__name__}: {first}"
+    return FrontEndError(what, where=frames.line_of_exception(error), hint=hint)
 
 
 @contextlib.contextmanager
@@ -110,11 +153,3 @@ def _quiet_failure() -> Iterator[None]:
         yield
     sys.stdout.write(out.getvalue())
     sys.stderr.write(err.getvalue())
-
-
-def _refusal(model: torch.nn.Module, error: Exception) -> FrontEndError:
-    text = str(error)
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    hint = next((hint for words, hint in _HINTS if words in text.lower()), _HINT)
-    what = f"PyTorch cannot export {type(model).__name__}: {type(error).__name__}: {first}"
-    return FrontEndError(what, where=frames.line_of_exception(error), hint=hint)

@@ -11,9 +11,14 @@ from torch.fx import Node
 from caffeforge.runtime.graph import Origin
 from caffeforge.runtime.torch_front import frames
 
-# In the meta of an operator that stands for another one: the name of that one.
+# In the meta of an operator that stands for another one: the names of those it comes from, the model's first.
 SPLICED: Final = "spliced_from"
 
+# In its "custom" meta: what a TorchScript graph says of an operator.
+SCOPE: Final = "scope"
+SOURCE: Final = "source"
+
+_SCRIPT_LINE = re.compile(r"(.+)\((\d+)\): ")
 _REPETITION = re.compile(r"@(\d+)$")
 
 
@@ -29,6 +34,10 @@ class ModuleCall(NamedTuple):
 
 def module_calls(node: Node) -> list[ModuleCall]:
     """Return the calls in progress when `node` was traced, outermost first, the model's own included."""
+    scope = (node.meta.get("custom") or {}).get(SCOPE, "")
+    if scope:  # as ``__module.layer1/__module.layer1.0``
+        paths = [part.removeprefix("__module.") for part in scope.split("/") if part.startswith("__module.")]
+        return [ModuleCall("", 0), *(ModuleCall(path, 0) for path in paths)]
     calls = []
     for key, (path, _) in (node.meta.get("nn_module_stack") or {}).items():
         # The key ends in @k from the second call on; its start is no path in programs of a strict export.
@@ -44,7 +53,7 @@ def op_name(node: Node) -> str:
     """
     target = node.target
     name = str(target) if isinstance(target, OpOverload) else getattr(target, "__name__", str(target))
-    return f"{name} (of {node.meta[SPLICED]})" if SPLICED in node.meta else name
+    return f"{name} (of {node.meta[SPLICED][0]})" if SPLICED in node.meta else name
 
 
 def short_name(node: Node) -> str:
@@ -54,11 +63,17 @@ def short_name(node: Node) -> str:
     return getattr(node.target, "__name__", str(node.target))
 
 
+def _line(node: Node) -> str:
+    """Return the user's line as ``file:line``; TorchScript writes ``file(line): function``."""
+    noted = _SCRIPT_LINE.match((node.meta.get("custom") or {}).get(SOURCE, ""))
+    return f"{noted[1]}:{noted[2]}" if noted else frames.line_of_trace(node.meta.get("stack_trace") or "")
+
+
 def origin(node: Node) -> Origin:
     """Return where `node` comes from; `value` is its name in the functional graph."""
     return Origin(
         module=str(module_calls(node)[-1]),
         op=op_name(node),
-        source=frames.line_of_trace(node.meta.get("stack_trace") or ""),
+        source=_line(node),
         value=node.name,
     )

@@ -63,9 +63,7 @@ def rnn(call: Call) -> Result:
     state = call.value("hx")
     stack = _Stack.of(call, state.shape[-1], [state])
     name = "Tanh" if call.overload is aten.rnn_tanh.input else "Relu"
-    op = hub.RNN(
-        hidden_size=stack.hidden, direction=stack.direction, activations=(name,) * stack.directions
-    )
+    op = hub.RNN(hidden_size=stack.hidden, direction=stack.direction, activations=(name,) * stack.directions)
     return stack.run(op, _RNN_GATES)
 
 
@@ -112,7 +110,7 @@ class _Stack:
         return "bidirectional" if self.directions == 2 else "forward"
 
     def run(self, op: Op, gates: Sequence[int]) -> Result:
-        """Add a node a layer; return the last one's output, and the last states of all, as PyTorch shapes them."""
+        """Add a node a layer; return the last output and the last states of all, in PyTorch's shapes."""
         call = self.call
         x = call.value("input")
         single = x.rank == 2
@@ -130,7 +128,8 @@ class _Stack:
             x = transposed(call, x, (1, 0, 2))
         results = [x, *(joined(call, states, 0) for states in lasts)]
         return [
-            reshaped(call, result, dims, kept=1) for result, dims in zip(results, call.result_dims, strict=True)
+            reshaped(call, result, dims, kept=1)
+            for result, dims in zip(results, call.result_dims, strict=True)
         ]
 
     def _layer(self, op: Op, gates: Sequence[int], layer: int, x: Value) -> tuple[Value, list[Value]]:
@@ -160,9 +159,7 @@ class _Stack:
         """Return a layer's weights as ONNX takes them: both directions stacked, gates in its order."""
         count = 4 if self.call.argument("has_biases") else 2
         start = layer * self.directions * count
-        rows = [
-            self.params[start + i * count : start + (i + 1) * count] for i in range(self.directions)
-        ]
+        rows = [self.params[start + i * count : start + (i + 1) * count] for i in range(self.directions)]
         turned = [[_in_order(tensor, gates) for tensor in row] for row in rows]
         stacked = [torch.stack([row[0] for row in turned]), torch.stack([row[1] for row in turned])]
         if count == 4:

@@ -9,7 +9,6 @@ import torch
 
 from caffeforge.generated import hub
 from caffeforge.runtime.graph import Value
-from caffeforge.runtime.op import Op
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.layout import reshaped
 from caffeforge.runtime.torch_front.registry import Result, torch_op
@@ -161,7 +160,8 @@ def vector_norm(call: Call) -> Value:
     aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *,
     ScalarType? dtype=None) -> Tensor
     """
-    return _norm(call, float(call.argument("ord")))
+    x = call.operand("self")
+    return norm_over(call, x, float(call.argument("ord")), call.axes("dim", x.rank))
 
 
 @torch_op(aten.norm.ScalarOpt_dim, aten.norm.Scalar)
@@ -171,7 +171,8 @@ def norm(call: Call) -> Value:
     aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor
     aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor
     """
-    return _norm(call, float(call.argument("p")) if call.has("p") else 2.0)
+    x, order = call.operand("self"), call.argument("p")
+    return norm_over(call, x, 2.0 if order is None else float(order), call.axes("dim", x.rank))
 
 
 def reduced(call: Call, op: Reduction, x: Value, axes: Sequence[int], keep: bool | None = None) -> Value:
@@ -213,16 +214,14 @@ def _correction(call: Call) -> float:
     return float(call.argument("correction")) if call.has("correction") else 1.0
 
 
-def _norm(call: Call, order: float) -> Value:
-    x = call.operand("self")
-    axes = call.axes("dim", x.rank)
+def norm_over(call: Call, x: Value, order: float, axes: Sequence[int]) -> Value:
+    """Return the norm of that order over `axes`."""
     if order in (1, 2):
         return reduced(call, hub.ReduceL1 if order == 1 else hub.ReduceL2, x, axes)
     size = call.pointwise(hub.Abs(), x)
     if math.isinf(order):
         return reduced(call, hub.ReduceMax if order > 0 else hub.ReduceMin, size, axes)
-    if order == 0:
-        nonzero: Op = hub.Sign()
-        return reduced(call, hub.ReduceSum, call.pointwise(nonzero, size), axes)
+    if order == 0:  # the number of those that are not zero
+        return reduced(call, hub.ReduceSum, call.pointwise(hub.Sign(), size), axes)
     powers = reduced(call, hub.ReduceSum, call.pointwise(hub.Pow(), size, call.full((), order)), axes)
     return call.node(hub.Pow(), powers, call.full((), 1 / order))

@@ -29,16 +29,24 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"\w*quantize\w*|q_scale|q_zero_point|int_repr", QUANTIZED),
     (r"_local_scalar_dense|item|equal", READS_A_NUMBER),
     (r"sym_\w+|set_|resize_|is_same_size|stride|storage_offset|empty_strided", MEMORY),
-    (r"linalg_(?!norm|vector_norm|matrix_norm|matmul|cross|vecdot|diagonal|multi_dot|matrix_power)\w+", DECOMPOSITION),
-    (r"_linalg_\w+|cholesky\w*|svd|qr|lu_\w+|geqrf|ormqr|triangular_solve|logdet|slogdet|pinverse", DECOMPOSITION),
+    (
+        r"linalg_(?!norm|vector_norm|matrix_norm|matmul|cross|vecdot|diagonal|multi_dot|matrix_power)\w+",
+        DECOMPOSITION,
+    ),
+    (
+        r"_linalg_\w+|cholesky\w*|svd|qr|lu_\w+|geqrf|ormqr|triangular_solve|logdet|slogdet|pinverse",
+        DECOMPOSITION,
+    ),
     (r"(lstm|gru|rnn_tanh|rnn_relu)\.data|_pad_packed_sequence|_pack_padded_sequence", PACKED),
 )
 
 
 def reason(op: str) -> str:
-    """Return why an operator, named as ``aten.fft_fft.default``, is not lowered; empty if no reason is known."""
+    """Return why an operator, named as ``aten.fft_fft.default``, is not lowered, or "" if none is known."""
     namespace, _, rest = op.partition(".")
     if namespace != "aten":
         return ""
     name = rest.partition(".")[0]
-    return next((why for pattern, why in REASONS if re.fullmatch(pattern, name) or re.fullmatch(pattern, rest)), "")
+    return next(
+        (why for pattern, why in REASONS if re.fullmatch(pattern, name) or re.fullmatch(pattern, rest)), ""
+    )

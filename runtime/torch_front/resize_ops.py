@@ -28,7 +28,11 @@ _EXACT: Final[_Fields] = {  # between two pixels the one behind is taken
     "nearest_mode": "round_prefer_ceil",
 }
 _LINEAR: Final[_Fields] = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
-_CUBIC: Final[_Fields] = {"mode": "cubic", "coordinate_transformation_mode": "half_pixel", "cubic_coeff_a": -0.75}
+_CUBIC: Final[_Fields] = {
+    "mode": "cubic",
+    "coordinate_transformation_mode": "half_pixel",
+    "cubic_coeff_a": -0.75,
+}
 _LINEAR_AA: Final[_Fields] = {**_LINEAR, "antialias": 1, "exclude_outside": 1}
 _CUBIC_AA: Final[_Fields] = {**_CUBIC, "cubic_coeff_a": -0.5, "antialias": 1, "exclude_outside": 1}
 
@@ -158,7 +162,9 @@ def _resized_by_products(call: Call, x: Value) -> Value:
     for axis in (2, 3):
         size, out = x.shape[axis], call.dims[axis]
         unit = torch.eye(size, dtype=call.example("input" if call.has("input") else "self").dtype)
-        weights = call.overload.overloadpacket.default(unit.reshape(1, 1, size, size), [out, size], True)[0, 0]
+        weights = call.overload.overloadpacket.default(unit.reshape(1, 1, size, size), [out, size], True)[
+            0, 0
+        ]
         dims = (*x.dims[:axis], out, *x.dims[axis + 1 :])
         if axis == 2:
             x = call.helper(hub.MatMul(), call.tensor(weights), x, dims=dims)
@@ -178,7 +184,9 @@ def _scales(call: Call, sizes: Sequence[int], outs: Sequence[int]) -> list[float
                 return None
             scale = out / size
         elif int(size * scale) != out:
-            raise call.error(f"takes {size} to {out} by the scale {scale}", hint="give a size or scales, not both")
+            raise call.error(
+                f"takes {size} to {out} by the scale {scale}", hint="give a size or scales, not both"
+            )
         scales.append(float(scale))
     return scales
 

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 
 from caffeforge.generated import hub
-from caffeforge.runtime.graph import Value
+from caffeforge.runtime.array import Dense
+from caffeforge.runtime.graph import Value, constant
 from caffeforge.runtime.torch_front.call import Call
-from caffeforge.runtime.torch_front.index_ops import counted_from_front, index_lists
+from caffeforge.runtime.torch_front.index_ops import counted_from_front, index_lists, strided_places
 from caffeforge.runtime.torch_front.layout import (
     expanded,
     gathered,
@@ -103,6 +104,36 @@ def index_put(call: Call) -> Value:
     lists = index_lists(call, given)
     axes = [axis for axis, value in enumerate(lists) if value is not None]
     return _put(call, x, axes, [value for value in lists if value is not None], values)
+
+
+@torch_op(aten.put.default)
+def put(call: Call) -> Value:
+    """Write among all elements in a row.
+
+    aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor
+    """
+    x, indices, source = call.value("self"), call.indices("index"), call.operand("source")
+    count, written = math.prod(call.dims), math.prod(indices.shape[:])
+    row = reshaped(call, x, (count,), kept=0)
+    flat = [reshaped(call, value, (written,), kept=0) for value in (indices, source)]
+    op = hub.ScatterElements(axis=0, reduction="add" if call.argument("accumulate") else "none")
+    return reshaped(call, call.helper(op, row, *flat, dims=(count,)), call.dims, kept=0)
+
+
+@torch_op(aten.as_strided_scatter.default)
+def as_strided_scatter(call: Call) -> Value:
+    """Write at the places that the strides name, which must be those of a row-major tensor.
+
+    aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride,
+    SymInt? storage_offset=None) -> Tensor
+    """
+    x, places = call.value("self"), strided_places(call)
+    count = math.prod(call.dims)
+    row = reshaped(call, x, (count,), kept=0)
+    source = reshaped(call, call.operand("src"), (places.size,), kept=0)
+    indices = constant("", Dense(places.reshape(-1)))
+    written = call.helper(hub.ScatterElements(axis=0), row, indices, source, dims=(count,))
+    return reshaped(call, written, call.dims, kept=0)
 
 
 @torch_op(aten.masked_scatter.default)

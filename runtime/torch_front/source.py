@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Node as FxNode
-from torch.utils import _pytree as pytree
 
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import FrontEndError, UsageError
 from caffeforge.runtime.graph import Graph, Value
+from caffeforge.runtime.torch_front import nest
+from caffeforge.runtime.torch_front.capture import capture
+from caffeforge.runtime.torch_front.cut import outputs_at as outputs_at_modules
 from caffeforge.runtime.torch_front.evaluation import evaluating
 from caffeforge.runtime.torch_front.example import Example
 from caffeforge.runtime.torch_front.interface import checked_names, name_outputs
 from caffeforge.runtime.torch_front.lowering import Lowering
 from caffeforge.runtime.torch_front.naming import name_nodes
-from caffeforge.runtime.torch_front.program import capture
+from caffeforge.runtime.torch_front.opened import Model, opened
+from caffeforge.runtime.torch_front.precision import in_float32
+from caffeforge.runtime.torch_front.program import input_names as program_inputs
 from caffeforge.runtime.torch_front.reference import Recorder, numpy_of
 from caffeforge.runtime.torch_front.traced import Traced
 from caffeforge.runtime.torch_front.weights import Weights, dtype_name
@@ -40,6 +46,7 @@ class TorchSource:
     example: dict[str, NDArray]
     _model: torch.nn.Module | ExportedProgram = field(repr=False)
     _inputs: Example = field(repr=False)
+    _cuts: Sequence[str] | None = field(repr=False)
     _traced: Traced = field(repr=False)
     _names: Mapping[FxNode, Sequence[str | None]] = field(repr=False)
     _outputs: Sequence[str] = field(repr=False)
@@ -84,54 +91,63 @@ class TorchSource:
 
     def _run_model(self, given: Sequence[torch.Tensor]) -> list[NDArray]:
         """Return the outputs of the user's module; it may write into the given tensors."""
-        args = given[: len(self._inputs.args)]
-        kwargs = dict(zip(self._inputs.kwargs, given[len(args) :], strict=True))
+        call = self._inputs.with_tensors(given)
         module = self._model if isinstance(self._model, torch.nn.Module) else self._model.module()
-        with evaluating(module):
-            results = module(*args, **kwargs)
-        return [numpy_of(leaf) for leaf in pytree.tree_leaves(results) if isinstance(leaf, torch.Tensor)]
+        with evaluating(module), _cut(module, self._cuts):
+            results = module(*call.args, **call.kwargs)
+        return [numpy_of(tensor) for tensor in nest.tensors(results)]
 
 
 def trace(
-    model: torch.nn.Module | ExportedProgram,
+    model: torch.nn.Module | ExportedProgram | str | Path,
     example_inputs: object = None,
     *,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
+    outputs_at: Sequence[str] | None = None,
 ) -> TorchSource:
     """Return `model` as a hub graph of the example's static shapes.
 
     Args:
-        model: traced in evaluation mode; its flags are as before afterwards.
-        example_inputs: a tensor, a tuple or list of tensors, or a dict by forward()'s parameter names. An
-            exported program may bring its own.
+        model: traced in evaluation mode; its flags are as before afterwards. Also the path of an exported
+            program (``.pt2``) or of a TorchScript module, or ``package.module:function`` that makes a model.
+        example_inputs: a tensor, a tuple or list of arguments, or a dict by forward()'s parameter names;
+            arguments may be nested. An exported program may bring its own.
         input_names: names of the graph's inputs, in the example's order; default: forward()'s parameters.
         output_names: names of the outputs, in the order in which the model returns its tensors; default: the
             names of the operators that compute them.
+        outputs_at: paths of modules whose outputs become the graph's, in this order, instead of the
+            model's; what comes after them is not run, so it need not be traceable.
 
     Raises:
         UsageError: the arguments do not fit together.
         FrontEndError: the model cannot be captured, or holds what has no place in the hub.
     """
-    if isinstance(model, ExportedProgram) and example_inputs is None:
-        example = Example.recorded_in(model)
+    model = opened(model)
+    if isinstance(model, ExportedProgram):
+        if outputs_at is not None:
+            raise UsageError("an exported program cannot be cut", hint="cut the module before it is exported")
+        example = Example.recorded_in(model) if example_inputs is None else Example.of(example_inputs)
+        names, notes = program_inputs(model), list[str]()
     else:
-        example = Example.of(example_inputs)
-    names = _input_names(model, example)
+        model, example, notes = in_float32(model, Example.of(example_inputs))
+        names = example.names(model)
     if input_names is not None:
         names = checked_names("input", input_names, len(names))
-    with evaluating(model if isinstance(model, torch.nn.Module) else None) as notes:
-        program = capture(model, example)
+    module = model if isinstance(model, torch.nn.Module) else None
+    with evaluating(module) as mode, _cut(module, outputs_at):
+        program, ways = capture(model, example)
     traced = Traced.of(program, foreign=program is model)
-    graph, values = _lower(traced, names, _model_name(program))
+    graph, values, found = _lower(traced, names, _model_name(model, program))
     name_outputs(graph, output_names)
     graph.verify()
     return TorchSource(
         graph=graph,
-        notes=[*notes, *traced.notes],
+        notes=[*notes, *mode, *ways, *found],
         example={name: numpy_of(tensor) for name, tensor in zip(names, example.tensors(), strict=True)},
         _model=model,
         _inputs=example,
+        _cuts=outputs_at,
         _traced=traced,
         _names={
             node: [None if value is None else value.name for value in results]
@@ -141,15 +157,16 @@ def trace(
     )
 
 
-def _input_names(model: object, example: Example) -> list[str]:
-    """Return the names that the user's code gives the inputs."""
-    if isinstance(model, ExportedProgram):
-        return [str(name) for name in model.graph_signature.user_inputs]
-    return example.names(model) if isinstance(model, torch.nn.Module) else []
+def _cut(
+    model: torch.nn.Module | None, names: Sequence[str] | None
+) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext() if model is None or names is None else outputs_at_modules(model, names)
 
 
-def _lower(traced: Traced, names: Sequence[str], name: str) -> tuple[Graph, dict[FxNode, list[Value | None]]]:
-    """Return the graph, and for every operator the values of the hub that it yields."""
+def _lower(
+    traced: Traced, names: Sequence[str], name: str
+) -> tuple[Graph, dict[FxNode, list[Value | None]], list[str]]:
+    """Return the graph, for every operator the values of the hub that it yields, and notes for the user."""
     inputs = [
         Value(name, dtype_name(node.meta["val"].dtype), node.meta["val"].shape)
         for name, node in zip(names, traced.inputs, strict=True)
@@ -168,7 +185,8 @@ def _lower(traced: Traced, names: Sequence[str], name: str) -> tuple[Graph, dict
         step.source: [v if v is not None and v.producer in step.nodes else None for v in step.results]
         for step in lowering.steps
     }
-    return Graph(name, inputs, results, nodes), values
+    notes = [note for node, note in traced.notes.items() if node not in lowering.folded]
+    return Graph(name, inputs, results, nodes), values, notes
 
 
 def _output(lowering: Lowering, node: FxNode, index: int) -> Value:
@@ -181,8 +199,10 @@ def _output(lowering: Lowering, node: FxNode, index: int) -> Value:
     return value
 
 
-def _model_name(program: ExportedProgram) -> str:
+def _model_name(model: Model, program: ExportedProgram) -> str:
     """Return the name of the model's class, which stands in every operator's module stack."""
+    if isinstance(model, torch.jit.ScriptModule):
+        return str(model.original_name)
     for node in program.graph.nodes:
         for path, class_name in (node.meta.get("nn_module_stack") or {}).values():
             if not path:

@@ -31,7 +31,7 @@ class Traced:
         state: the model's own tensors by their placeholders: parameters, buffers, constants.
         names: the names of those tensors that have one, as ``layer1.0.conv1.weight``.
         places: where in the graph's output the tensors stand that the model returns, without what is None.
-        notes: what the user should know about in-place operators.
+        notes: what the user should know about in-place operators, by node.
     """
 
     graph: FxGraph
@@ -39,7 +39,7 @@ class Traced:
     state: dict[FxNode, torch.Tensor]
     names: dict[FxNode, str]
     places: list[int]
-    notes: list[str]
+    notes: dict[FxNode, str]
 
     @staticmethod
     def of(program: ExportedProgram, *, foreign: bool) -> Traced:
@@ -60,7 +60,8 @@ class Traced:
         names: dict[FxNode, str] = {}
         for node, spec in zip(placeholders, program.graph_signature.input_specs, strict=True):
             if spec.kind is InputKind.USER_INPUT:
-                inputs.append(node)
+                if isinstance(node.meta.get("val"), torch.Tensor):
+                    inputs.append(node)
             elif spec.kind in _STATE and spec.target is not None:
                 state[node] = _tensor(program, spec.target)
                 if not _LITERAL.match(spec.target):
@@ -114,4 +115,3 @@ def _outputs(program: ExportedProgram, graph: FxGraph) -> list[int]:
     if not found:
         raise FrontEndError("the model returns no tensor")
     return found
-

@@ -1,4 +1,4 @@
-"""Bytes of memory that an export, or ``torch.export`` alone, takes at most above the model.
+"""MB of memory that an export, or ``torch.export`` alone, takes at most above the model.
 
 Anonymous memory is counted, which no file backs: a mapped file is no memory that a process needs. The
 first export of a process loads code, some 20 MB of PyTorch's own; a later one shows what a model takes.
@@ -60,7 +60,7 @@ def anonymous() -> int:
 
 
 def main() -> None:
-    """Print the bytes of ``KIND NETWORK FOLDER MOMENT``.
+    """Print the MB of ``KIND NETWORK FOLDER MOMENT``.
 
     KIND is ``export`` or ``torch``, MOMENT ``first`` or ``later``.
     """
@@ -74,7 +74,7 @@ def main() -> None:
         run(model, example, made / name)
     shutil.rmtree(made, ignore_errors=True)
     weights = sum(tensor.nbytes for tensor in model.state_dict().values())
-    print(json.dumps({"bytes": peak.bytes, "weights": weights}))
+    print(json.dumps({"memory": peak.bytes / 1e6, "weights": weights / 1e6}))
 
 
 def _export(model: torch.nn.Module, example: tuple[torch.Tensor, ...], stem: Path) -> None:

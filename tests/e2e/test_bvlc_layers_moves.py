@@ -94,8 +94,10 @@ def dummy_data() -> list[LayerCase]:
             param = layers.DummyData(data_filler=fillers, shape=shape)
         else:
             sizes = [tuple(r.size(1, 4) for _ in range(r.pick((1, tops)))) for _ in range(4)]
-            names = ("num", "channels", "height", "width")
-            param = layers.DummyData(data_filler=fillers, **dict(zip(names, sizes, strict=True)))
+            num, channels, height, width = sizes
+            param = layers.DummyData(
+                data_filler=fillers, num=num, channels=channels, height=height, width=width
+            )
         made.append(LayerCase(param, tops=tops, varies=False))
     return made
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def eltwise() -> list[LayerCase]:
     r = Random(3)
     made = []
     for index in range(3 * COUNT):
-        operation = ("SUM", "PROD", "MAX")[index % 3]
+        operation: Any = ("SUM", "PROD", "MAX")[index % 3]
         count = r.size(2, 5)
         coeff = (
             tuple(float(c) for c in r.normal(count)) if operation == "SUM" and r.pick((True, False)) else ()
@@ -118,7 +119,7 @@ def reduction() -> list[LayerCase]:
         shape = shape_of(r, r.size(2, 5))
         axis = r.pick((None, *range(-len(shape), len(shape))))
         kept = 0 if axis is None else axis % len(shape)
-        operation = (None, "ASUM", "SUMSQ", "MEAN")[index % 4]
+        operation: Any = (None, "ASUM", "SUMSQ", "MEAN")[index % 4]
         param = layers.Reduction(operation=operation, axis=axis, coeff=r.pick((None, 0.3, -2.0)))
         made.append(LayerCase(param, [r.normal(*shape)], varies=kept > 1))
     return made

@@ -67,7 +67,13 @@ def along_another_axis(transposed: bool) -> list[LayerCase]:
     made = []
     for axis, shape in ((0, (4, 5, 6)), (2, (2, 3, 4, 5, 6)), (-2, (3, 2, 4, 7))):
         spatial = len(shape) - axis % len(shape) - 1
-        fields = {"num_output": 4, "axis": axis, "kernel_size": (2,), "stride": (2,), "bias_term": False}
+        fields: dict[str, Any] = {
+            "num_output": 4,
+            "axis": axis,
+            "kernel_size": (2,),
+            "stride": (2,),
+            "bias_term": False,
+        }
         param = layers.Deconvolution(**fields) if transposed else layers.Convolution(**fields)
         made.append(LayerCase(param, [r.normal(*shape)], [r.normal(4, 4, *(2,) * spatial)]))
     return made
@@ -85,9 +91,9 @@ def im2col() -> list[LayerCase]:
     return made
 
 
-def pooling(pool: str, tops: int = 1) -> list[LayerCase]:
+def pooling(pool: Any, tops: int = 1) -> list[LayerCase]:
     r = Random(4)
-    made = []
+    made: list[LayerCase] = []
     while len(made) < COUNT:
         sizes = (r.size(3, 12), r.size(3, 12))
         kernel, stride, pad = ((r.size(a, b), r.size(a, b)) for a, b in ((1, 4), (1, 4), (0, 2)))
@@ -108,7 +114,7 @@ def pooling(pool: str, tops: int = 1) -> list[LayerCase]:
     return made
 
 
-def lrn(region: str | None) -> list[LayerCase]:
+def lrn(region: Any) -> list[LayerCase]:
     r = Random(5)
     made = []
     for _ in range(COUNT):

@@ -128,7 +128,9 @@ def row(make: Maker) -> tuple[bool, str]:
         expected = tensor.numpy()
         worst = max(worst, float(np.abs(array - expected).max() / max(np.abs(expected).max(), 1e-12)))
     after = whole - sum(times)
-    line = f"{len(source.graph.nodes):5} nodes  {worst:8.1e}  export {sum(times):5.1f} s  after {after:5.2f} s"
+    line = (
+        f"{len(source.graph.nodes):5} nodes  {worst:8.1e}  export {sum(times):5.1f} s  after {after:5.2f} s"
+    )
     return worst < _EQUAL, line + "".join(f"\n    note: {note}" for note in source.notes[:2])
 
 

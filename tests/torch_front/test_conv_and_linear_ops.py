@@ -48,9 +48,9 @@ def test_padding_valid_is_none() -> None:
     assert op == hub.Conv(kernel_shape=(3, 3), strides=(2, 2))
 
 
-def test_an_image_without_batch_is_refused() -> None:
-    with pytest.raises(FrontEndError, match=r"conv2d\.default takes a tensor of rank 3"):
-        trace(nn.Conv2d(2, 3, 3), seeded(2, 8, 8))
+def test_an_image_without_batch_is_a_batch_of_one() -> None:
+    graph = checked(nn.Conv2d(2, 3, 3), seeded(2, 8, 8)).graph
+    assert types(graph) == ["Reshape", "Conv", "Reshape"]
 
 
 def test_batch_norm_reads_its_five_tensors() -> None:

@@ -11,10 +11,8 @@ from torch import nn
 
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Full
-from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.op import Op
-from caffeforge.runtime.torch_front import trace
-from tests.torch_front.checking import Function, checked, only_op, seeded, types
+from tests.torch_front.checking import checked, only_op, seeded, types
 
 X = seeded(2, 3, 4, 5) * 5
 
@@ -92,21 +90,27 @@ def test_numbers_take_the_tensor_s_type() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [lambda x, i: x + i, lambda x, i: i + 1.5, lambda x, i: i / 2, lambda x, i: x * (i > 0)]
+    "function",
+    [
+        lambda x, i: x + i,
+        lambda x, i: i + 1.5,
+        lambda x, i: i / 2,
+        lambda x, i: x * (i > 0),
+        lambda x, i: i + i.int(),
+        lambda x, i: (i > 2) + (i < 1),
+        lambda x, i: (i > 2) * (i < 4),
+        lambda x, i: (i > 2) + 1,
+        lambda x, i: (i > 2) * 1.5,
+        lambda x, i: torch.sigmoid(i),
+        lambda x, i: x.softmax(1, dtype=torch.float64),
+        lambda x, i: torch.maximum(x, i.double()),
+        lambda x, i: x * torch.arange(5, dtype=torch.float16),
+    ],
 )
-def test_mixed_types_are_refused(function: Any) -> None:
-    with pytest.raises(FrontEndError, match="mixes"):
-        trace(Function(function), (X, torch.arange(5)))
+def test_operands_are_converted_as_pytorch_does(function: Any) -> None:
+    checked(function, X, torch.arange(5))
 
 
-def test_arithmetic_of_truth_values_is_refused() -> None:
-    flags = torch.tensor([True, False])
-    with pytest.raises(FrontEndError, match="truth values"):
-        trace(Function(lambda a, b: a + b), (flags, flags))
-
-
-def test_activation_that_converts_is_refused() -> None:
-    with pytest.raises(FrontEndError, match="takes int64 to float32"):
-        trace(Function(torch.sigmoid), torch.arange(4))
-    with pytest.raises(FrontEndError, match="takes float32 to float64"):
-        trace(Function(lambda x: x.softmax(1, dtype=torch.float64)), X)
+def test_constant_is_converted_when_traced() -> None:
+    graph = checked(lambda x: x * torch.arange(5), X).graph
+    assert types(graph) == ["Mul"]

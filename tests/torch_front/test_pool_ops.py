@@ -10,7 +10,7 @@ from torch import nn
 from caffeforge.generated import hub
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.torch_front import trace
-from tests.torch_front.checking import Function, checked, only_op, ops, seeded
+from tests.torch_front.checking import Function, checked, only_op, ops, seeded, types
 
 
 def test_max_pool_without_overhang_keeps_its_numbers() -> None:
@@ -84,9 +84,9 @@ def test_divisor_override_of_the_window_is_no_override() -> None:
         nn.AvgPool2d(2, padding=1, count_include_pad=False, divisor_override=4),
     ],
 )
-def test_another_divisor_is_refused(pool: nn.Module) -> None:
-    with pytest.raises(FrontEndError, match="divisor_override"):
-        trace(pool, seeded(1, 2, 7, 7))
+def test_another_divisor_is_a_factor(pool: nn.Module) -> None:
+    graph = checked(pool, seeded(1, 2, 7, 7)).graph
+    assert "AveragePool" in types(graph)
 
 
 def test_adaptive_pool_to_one_is_global() -> None:
@@ -110,9 +110,12 @@ def test_adaptive_pool_with_windows_of_one_size_is_a_plain_pool() -> None:
 
 
 @pytest.mark.parametrize(("size", "out"), [((8, 8), (3, 4)), ((2, 8), (5, 4)), ((1, 1), (7, 7))])
-def test_adaptive_pool_with_uneven_windows_is_refused(size: tuple[int, int], out: tuple[int, int]) -> None:
-    with pytest.raises(FrontEndError, match=f"{size[0]}x{size[1]} to {out[0]}x{out[1]}"):
-        trace(nn.AdaptiveAvgPool2d(out), seeded(1, 2, *size))
+@pytest.mark.parametrize("pool", [nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d])
+def test_adaptive_pool_with_uneven_windows_goes_axis_by_axis(
+    pool: type[nn.Module], size: tuple[int, int], out: tuple[int, int]
+) -> None:
+    graph = checked(pool(out), seeded(1, 2, *size)).graph
+    assert set(types(graph)) <= {"Slice", "ReduceMean", "ReduceMax", "Concat"}
 
 
 def test_indices_of_a_max_pool_are_refused() -> None:
@@ -127,9 +130,8 @@ def test_mean_over_height_and_width_is_a_global_pool() -> None:
     assert only_op(lambda x: x.mean(1, keepdim=True), x) == hub.ReduceMean(axes=(1,), keepdims=1)
 
 
-def test_an_image_without_batch_is_refused() -> None:
-    with pytest.raises(FrontEndError, match="rank 3"):
-        trace(nn.MaxPool2d(2), seeded(3, 8, 8))
+def test_an_image_without_batch_is_a_batch_of_one() -> None:
+    assert types(checked(nn.MaxPool2d(2), seeded(3, 8, 8)).graph) == ["Reshape", "MaxPool", "Reshape"]
 
 
 def test_a_pool_of_three_results_names_each_by_its_operator() -> None:

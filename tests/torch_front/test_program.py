@@ -29,16 +29,6 @@ def test_branch_on_values_names_the_line_within_a_helper(capfd: pytest.CaptureFi
     assert capfd.readouterr() == ("", "")
 
 
-def test_numpy_within_a_model_names_the_line() -> None:
-    def model(x: torch.Tensor) -> torch.Tensor:
-        return torch.from_numpy(np.tanh(x.numpy()))
-
-    with pytest.raises(FrontEndError) as caught:
-        trace(Function(model), seeded(3))
-    assert caught.value.where == line_of(model)
-    assert "NumPy" in caught.value.hint
-
-
 def test_fault_of_the_model_names_the_line() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         return x @ x
@@ -57,7 +47,7 @@ def test_what_a_working_model_prints_is_kept(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "hello\n"
 
 
-@pytest.mark.parametrize("model", [torch.relu, "net.pt", None, nn.ReLU])
+@pytest.mark.parametrize("model", [torch.relu, None, nn.ReLU])
 def test_what_is_no_model_is_refused(model: Any) -> None:
     with pytest.raises(UsageError, match="cannot be traced"):
         trace(model, seeded(3))
@@ -127,19 +117,19 @@ def test_operators_without_handler_are_listed_at_once() -> None:
     class Odd(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.first = nn.Sequential(nn.Softsign(), nn.GELU())
-            self.second = nn.GELU()
+            self.first = nn.Sequential(nn.Softsign(), Function(torch.lgamma))
+            self.second = Function(torch.lgamma)
 
         def forward(self, x: torch.Tensor) -> Any:
-            return torch.erf(self.second(self.first(x)).double())
+            return torch.special.i0(self.second(self.first(x)))[x > 0]
 
     with pytest.raises(FrontEndError) as caught:
         trace(Odd(), seeded(2, 3))
     line = Odd.forward.__code__.co_firstlineno + 1
     for words in (
-        f"aten.gelu.default, 2 times, first in module first.1 ({__file__}:{line})",
-        f"aten.erf.default, 1 time, first in the model ({__file__}:{line})",
-        f"the model ({__file__}:{line}): aten.to.dtype converts float32 to float64",
+        "aten.lgamma.default, 2 times, first in module first.1 (",
+        f"aten.special_i0.default, 1 time, first in the model ({__file__}:{line})",
+        f"the model ({__file__}:{line}): aten.index.Tensor: the size of its result depends",
     ):
         assert words in caught.value.what
     assert "torch_op" in caught.value.hint
@@ -226,5 +216,6 @@ def test_type_without_place_in_the_hub_is_refused_with_its_line() -> None:
 
     with pytest.raises(FrontEndError) as caught:
         trace(Function(model), seeded(4))
-    for name in ("aten.fft_fft.default", "aten.view_as_real.default", "aten.erf.default", "complex64"):
+    for name in ("aten.fft_fft.default", "aten.view_as_real.default", "complex64"):
         assert name in caught.value.what
+    assert "no layer computes a Fourier transform" in caught.value.what

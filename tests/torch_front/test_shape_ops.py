@@ -119,9 +119,8 @@ def test_a_piece_that_nobody_reads_is_still_a_result() -> None:
     assert len(graph.nodes[0].outputs) == 2
 
 
-def test_conversion_is_refused() -> None:
-    with pytest.raises(FrontEndError, match="converts float32 to float64"):
-        trace(Function(lambda x: x.double()), X)
+def test_conversion_is_a_cast() -> None:
+    assert only_op(lambda x: x.double(), X) == hub.Cast(to=11)
 
 
 def test_dropout_that_is_always_on_is_refused() -> None:
@@ -129,6 +128,6 @@ def test_dropout_that_is_always_on_is_refused() -> None:
         trace(Function(lambda x: nn.functional.dropout(x)), X)
 
 
-def test_concatenation_of_mixed_types_is_refused() -> None:
-    with pytest.raises(FrontEndError, match="mixes int64 into float32"):
-        trace(Function(lambda x, y: torch.cat([x, y])), (seeded(3), torch.arange(3)))
+def test_concatenation_of_mixed_types_converts() -> None:
+    graph = checked(lambda x, y: torch.cat([x, y]), seeded(3), torch.arange(3)).graph
+    assert types(graph) == ["Cast", "Concat"]

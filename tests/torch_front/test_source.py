@@ -88,15 +88,15 @@ def test_input_that_nothing_reads_stays() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (([X, Y],), "nested"),
-        ({"left": (X, Y)}, "nested"),
-        ((X, 3), "example input 1 is a int"),
-        ((X, None), "example input 1 is a NoneType"),
-        (np.zeros(3), "are a ndarray"),
-        (None, "are a NoneType"),
+        ((X, object()), "example input 1 is a object"),
+        ({"left": (X, {"a": object()})}, "example input 'left'.1.a is a object"),
+        (np.zeros(3), "example input 0 is a ndarray"),
+        ((1, 2), "hold no tensor"),
+        (None, "hold no tensor"),
+        ((X, X[:0]), "without elements"),
+        ((X, X.to_sparse()), "no plain array"),
         ((X,), "does not fit the example inputs"),
         ({"middle": X}, "does not fit the example inputs"),
-        ((X.bfloat16(), Y), "bfloat16"),
         ((X.to("meta"), Y), "meta device"),
     ],
 )

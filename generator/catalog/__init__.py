@@ -1,0 +1,1 @@
+"""The entries of the error catalog, by what they are about."""
