@@ -13,7 +13,6 @@ from caffeforge.generator.emitters import Emitters
 from caffeforge.generator.examples import Examples, example_table
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HubSchema
-from caffeforge.generator.library import HOOKS, functions
 from caffeforge.generator.mapping import MappingFile
 from caffeforge.generator.message_classes import LayerType, layer_class
 from caffeforge.generator.patterns import Patterns
@@ -62,9 +61,8 @@ def files(
     backend = Code(mapping.backend.text)
     base = {"header": header, "backend": backend}
     hub = replace(hub, ops=hub.ops | custom_ops.hub_ops(mapping.custom, printer))
-    hooks = functions(HOOKS / f"{mapping.backend.text}.py")
-    emit = Emitters(schema, types, hub, printer, inheritance, hooks=hooks).context(mapping.ops, mapping.net)
-    readers = Readers(schema, types, hub, printer, inheritance, hooks)
+    emit = Emitters(schema, types, hub, printer, inheritance).context(mapping.ops, mapping.net)
+    readers = Readers(schema, types, hub, printer, inheritance)
     constraints = [rule for rule in mapping.constraints if rule.type.text not in mapping.unread]
     read = readers.context(mapping.layers) | readers.constraints(constraints, mapping.layers)
     patterns = Patterns(hub, printer).context(mapping.patterns)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from caffeforge.generator import types
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope, names_in
+from caffeforge.generator.hooks import Hooks
 from caffeforge.generator.hub_schema import HubOp, HubSchema
 from caffeforge.generator.mapping import Alternative, LayerEntry, NetRule, Rule
 from caffeforge.generator.message_classes import LayerType
@@ -36,7 +37,7 @@ class Emitters:
     printer: Printer
     inheritance: Inheritance | None = None
     prefix: str = "emit"
-    hooks: Collection[str] = ()
+    hooks: Hooks = field(default_factory=Hooks)
 
     def __post_init__(self) -> None:
         self.parameters = ParameterPrinter(self.schema, self.layer_types, self.printer)
@@ -67,7 +68,8 @@ class Emitters:
                 parts.append(str(literal(rule.otherwise)))
             table.append(f"{op.code}: {call('Rule', parts, 0, margin=20)}")
         printed = dict_of("RULES: Final[Mapping[type[Op], Rule]] = ", table, 0)
-        return {"functions": functions, "rules": printed, "input": self._input(net)}
+        hooks = [Code(line) for line in self.hooks.imports()]
+        return {"functions": functions, "rules": printed, "input": self._input(net), "hooks": hooks}
 
     def _input(self, net: NetRule) -> Code:
         """Return the function that gives an input's layer; empty if the schema can hold none."""
@@ -105,7 +107,9 @@ class Emitters:
             body = refuse_unless(alternative.when, "", inner, self.printer) + body
         if alternative.hook is not None:
             used.update(names)
-            body.append(call(f"hooks.{self._hook(alternative.hook)}", ["e", "op", *names], 0, margin=4))
+            body.append(
+                call(self.hooks.code(alternative.hook, self.printer), ["e", "op", *names], 0, margin=4)
+            )
         elif alternative.rewrite is not None:
             body += self._rewrite(op, alternative, inner)
         else:
@@ -120,12 +124,6 @@ class Emitters:
             "comment": doc(f"{op.name} -> {made} ({place(alternative.position)})."),
             "body": Code("\n".join(indented(s, 4) for s in statements)),
         }
-
-    def _hook(self, name: Scalar) -> str:
-        if name.text not in self.hooks:
-            at = name.position
-            self.printer.diagnostics.unknown("unknown-hook", at, "hook", name.text, self.hooks)
-        return name.text
 
     def _parameters(self, op: HubOp) -> tuple[list[str], Scope]:
         parameters: list[str] = []

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
+from caffeforge.generator.hooks import Hooks
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.mapping import Alternative, ConstraintRule, Rule
 from caffeforge.generator.message_classes import LayerType, default_code, field_type, layer_class
@@ -38,7 +39,7 @@ class Readers:
     hub: HubSchema
     printer: Printer
     inheritance: Inheritance
-    hooks: Collection[str] = ()
+    hooks: Hooks = field(default_factory=Hooks)
     taken: set[str] = field(default_factory=set)  # names of functions
 
     def context(self, rules: list[Rule]) -> dict[str, Any]:
@@ -56,7 +57,8 @@ class Readers:
                 at, name = rule.name.position, rule.name.text
                 self.printer.diagnostics.unknown("unknown-layer", at, "layer type", name, self.types)
         readers_table = dict_of("READERS: Final[Mapping[str, Reader]] = ", table, 0)
-        return {"functions": functions, "readers": readers_table}
+        hooks = [Code(line) for line in self.hooks.imports()]
+        return {"functions": functions, "readers": readers_table, "hooks": hooks}
 
     def constraints(self, constraints: list[ConstraintRule], rules: list[Rule]) -> dict[str, Any]:
         """Return the functions that check what a chip refuses; they see the names of the layer's rule."""
@@ -169,7 +171,8 @@ class Readers:
             rewriter = Rewriter(self.printer, self.hub.ops, "r", {}, tops=True)
             body += rewriter.print(alternative.rewrite, scope)
         elif alternative.hook is not None:
-            body.append(f"hooks.{self._hook(alternative, used)}(r, param)")
+            body.append(f"{self.hooks.code(alternative.hook, self.printer)}(r, param)")
+            used.update(scalar.text for scalar in alternative.reads)
         elif alternative.inputs is not None:
             body.append(f"r.inputs({self.printer.print(alternative.inputs, scope)})")
         definitions = [line for line in local.code(own) if line not in defined]
@@ -178,14 +181,3 @@ class Readers:
         if not guard:
             return [*definitions, *body]
         return [*definitions, f"if {guard}:", *(str(indented(line, 4)) for line in [*body, "return"])]
-
-    def _hook(self, alternative: Alternative, used: set[str]) -> str:
-        """Return the function that reads the layer; the fields it is said to read count as read."""
-        assert alternative.hook is not None
-        name = alternative.hook.text
-        if name not in self.hooks:
-            self.printer.diagnostics.unknown(
-                "unknown-hook", alternative.hook.position, "hook", name, self.hooks
-            )
-        used.update(scalar.text for scalar in alternative.reads)
-        return name

@@ -54,7 +54,7 @@ class RewriteChecks:
     def _reads(self, value: ast.expr) -> None:
         asked = {id(node.value) for node in ast.walk(value) if isinstance(node, ast.Attribute)}
         for node in ast.walk(value):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "has":
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "has":
                 asked.update(map(id, node.args))
         for node in ast.walk(value):
             if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):

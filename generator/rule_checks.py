@@ -99,7 +99,7 @@ class RuleChecks:
                 self._error("unused-let", entry.top.position, f"no later layer reads {entry.top.text}")
 
     def _condition(self, source: Source) -> None:
-        if not names_of([source]) and _trees(source):
+        if not names_of([source]) and _parses(source):
             self._error("constant-condition", source.position, "the condition is always the same")
 
     def _unreachable_layer(self, rule: Rule) -> None:
@@ -136,24 +136,15 @@ class RuleChecks:
 
 def names_of(sources: Iterable[Source]) -> set[str]:
     """Return the names that the sources read; a source that cannot be parsed reads none."""
-    found: set[str] = set()
-    for source in sources:
-        for tree in _trees(source):
-            called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in called:
-                    found.add(node.id)
-    return found - set(CONSTANTS)
+    return set().union(*(source.names() for source in sources)) - set(CONSTANTS)
 
 
-def _trees(source: Source) -> Sequence[ast.AST]:
-    """Return an expression, or the lines of a rewrite; nothing if it is neither."""
-    for parse in (lambda: [source.expression()], source.statements):
-        try:
-            return parse()
-        except SourceError:
-            continue
-    return ()
+def _parses(source: Source) -> bool:
+    try:
+        source.expression()
+    except SourceError:
+        return False
+    return True
 
 
 def _plain(source: Source) -> str:

@@ -75,6 +75,10 @@ class Source:
         assert isinstance(tree, ast.Module)
         return tree.body
 
+    def names(self) -> frozenset[str]:
+        """Return the names that the text reads, those of functions aside; none if it is no Python."""
+        return _names(self.text)
+
     def _parsed(self, mode: Mode) -> ast.AST:
         try:
             return _tree(self.text, mode)
@@ -117,27 +121,50 @@ def _tree(text: str, mode: Mode) -> ast.AST:
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # what Python would warn of, as "\\d", is a mistake here
         tree = ast.parse(text[lead:], mode=mode)
-    if _depth(tree) > DEEPEST:
-        raise _Refused(tree, "it is too deeply nested: name its parts by let:")
     _shift(tree, text, lead)
     _check(tree)
     return tree
 
 
-def _check(tree: ast.AST) -> None:
-    """Refuse what generated code cannot hold; ``lambda_`` stands for the field ``lambda``."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value >= LIMIT:
-            raise _Refused(node, "the number does not fit 64 bits")
-        key = NAMED.get(type(node))
-        text = getattr(node, key) if key is not None else None
-        if key is None or text is None:
+@lru_cache(maxsize=4096)
+def _names(text: str) -> frozenset[str]:
+    for mode in ("eval", "exec"):
+        try:
+            nodes = list(ast.walk(_tree(text, mode)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError, _Refused):
             continue
-        if not is_name(text):
-            hint = f"{text} is no name: letters of ASCII, digits and underscores, not two at the begin"
-            raise _Refused(node, hint)
-        if text.endswith("_") and iskeyword(text[:-1]):
-            setattr(node, key, text[:-1])
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        names = [node for node in nodes if isinstance(node, ast.Name) and id(node) not in called]
+        return frozenset(name.id for name in names if isinstance(name.ctx, ast.Load))
+    return frozenset()
+
+
+def _check(tree: ast.AST) -> None:
+    """Refuse what generated code cannot hold; ``lambda_`` stands for the field ``lambda``.
+
+    Levels are gone through one by one, with no call for each, so that any depth can be told.
+    """
+    level, depth = [tree], 0
+    while level:
+        if depth > DEEPEST:
+            raise _Refused(level[0], "it is too deeply nested: name its parts by let:")
+        for node in level:
+            if isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value >= LIMIT:
+                raise _Refused(node, "the number does not fit 64 bits")
+            if type(node) in NAMED:
+                _check_name(node, NAMED[type(node)])
+        level, depth = [child for node in level for child in ast.iter_child_nodes(node)], depth + 1
+
+
+def _check_name(node: ast.AST, key: str) -> None:
+    text = getattr(node, key)
+    if text is None:  # that of ``**fields``
+        return
+    if not is_name(text):
+        hint = f"{text} is no name: letters of ASCII, digits and underscores, not two at the begin"
+        raise _Refused(node, hint)
+    if text.endswith("_") and iskeyword(text[:-1]):
+        setattr(node, key, text[:-1])
 
 
 def shortened(text: str) -> str:
@@ -150,16 +177,7 @@ def _shift(tree: ast.AST, text: str, lead: int) -> None:
     """Move the nodes of a text that was stripped to where they stand in the whole one."""
     blank = text[:lead]
     lines, columns = blank.count("\n"), len(blank.rpartition("\n")[2])
-    for node in ast.walk(tree):
+    for node in ast.walk(tree) if lead else ():
         if isinstance(node, (ast.expr, ast.keyword)):
             node.col_offset += columns if node.lineno == 1 else 0
             node.lineno += lines
-
-
-def _depth(tree: ast.AST) -> int:
-    """Return how deeply the nodes of a tree are nested; no call per level, so that any depth can be told."""
-    deepest, level = 0, [tree]
-    while level:
-        deepest += 1
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-    return deepest

@@ -14,7 +14,7 @@ from caffeforge.runtime import lib
 from caffeforge.runtime.backend import Alternative, Rule
 from caffeforge.runtime.emit import Emit
 from caffeforge.runtime.graph import Value
-from caffeforge.runtime.hooks import bvlc as hooks
+from caffeforge.runtime.hooks import bvlc as bvlc_hooks
 from caffeforge.runtime.message import LayerParam
 from caffeforge.runtime.op import Op
 from caffeforge.runtime.refusal import Refused
@@ -823,7 +823,7 @@ def emit_gather_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
         raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:442")
     if indices.rank != 1:
         raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:442")
-    hooks.gather(e, op, data, indices, output)
+    bvlc_hooks.gather(e, op, data, indices, output)
 
 
 def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
@@ -1144,7 +1144,7 @@ def emit_gru(
     Y_h: Value | None,
 ) -> None:
     """GRU -> other ops (bvlc/mapping.yaml:570)."""
-    hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
+    bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
@@ -1272,7 +1272,7 @@ def emit_lstm(
     Y_c: Value | None,
 ) -> None:
     """LSTM -> other ops (bvlc/mapping.yaml:668)."""
-    hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
+    bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
@@ -2246,7 +2246,7 @@ def emit_rnn(
     Y_h: Value | None,
 ) -> None:
     """RNN -> other ops (bvlc/mapping.yaml:1073)."""
-    hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
+    bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:

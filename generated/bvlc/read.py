@@ -12,7 +12,7 @@ from typing import Any, Final
 from caffeforge.generated import hub
 from caffeforge.runtime import lib
 from caffeforge.runtime.backend import Reader
-from caffeforge.runtime.hooks import bvlc as hooks
+from caffeforge.runtime.hooks import bvlc as bvlc_hooks
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused
 
@@ -538,7 +538,7 @@ def read_lstm(r: Read, param: layers.LSTM) -> None:
     """What layer LSTM computes (bvlc/mapping.yaml:1529)."""
     num_output = param.num_output if param.num_output is not None else 0
     expose_hidden = param.expose_hidden if param.expose_hidden is not None else False
-    hooks.read_lstm(r, param)
+    bvlc_hooks.read_lstm(r, param)
 
 
 def read_lstm_unit(r: Read, param: layers.LSTMUnit) -> None:
@@ -798,7 +798,7 @@ def read_rnn(r: Read, param: layers.RNN) -> None:
     """What layer RNN computes (bvlc/mapping.yaml:1668)."""
     num_output = param.num_output if param.num_output is not None else 0
     expose_hidden = param.expose_hidden if param.expose_hidden is not None else False
-    hooks.read_rnn(r, param)
+    bvlc_hooks.read_rnn(r, param)
 
 
 def read_scale(r: Read, param: layers.Scale) -> None:

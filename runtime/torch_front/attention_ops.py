@@ -25,7 +25,7 @@ def flash_attention(call: Call) -> Result:
     float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None)
     -> (Tensor output, Tensor logsumexp)
     """
-    return [attention(call), None]
+    return [_attention(call), None]
 
 
 @torch_op(aten.scaled_dot_product_attention.default)
@@ -35,6 +35,10 @@ def attention(call: Call) -> Value:
     aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None,
     float dropout_p=0., bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor
     """
+    return _attention(call)
+
+
+def _attention(call: Call) -> Value:
     if call.argument("dropout_p"):
         raise call.error("drops elements at random", hint="pass dropout_p only if self.training")
     query, key, value = (call.value(name) for name in ("query", "key", "value"))
@@ -63,7 +67,8 @@ def attention(call: Call) -> Value:
 
 def _causal(call: Call, dims: tuple[int, ...]) -> Value:
     """Return the mask by which each query reads no later key: 0, or -inf, to be added."""
-    allowed = np.tri(*dims[-2:], dtype=bool)
+    rows, columns = dims[-2:]
+    allowed = np.tri(rows, columns) > 0
     return constant("", Dense(np.where(allowed, 0.0, -np.inf).astype(call.dtype)))
 
 

@@ -23,6 +23,7 @@ from caffeforge.runtime.torch_front.program import (
     check_weights,
     export,
     flat_calls,
+    reference_attention,
     refusal,
 )
 
@@ -101,15 +102,11 @@ def _strictly(model: torch.nn.Module, example: Example) -> _Captured:
 
 
 def _by_torchscript(model: torch.nn.Module, example: Example) -> _Captured:
-    enabled = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with warnings.catch_warnings(), flat_calls(model, example):
-            warnings.simplefilter("ignore")  # what they warn of is found by comparing
-            script = torch.jit.trace(model, tuple(example.tensors()), check_trace=False)
-    finally:
-        torch.backends.mha.set_fastpath_enabled(enabled)
-    return _Captured(export(script, Example(tuple(example.tensors()), {})), flat=True)
+    tensors = tuple(example.tensors())
+    with warnings.catch_warnings(), reference_attention(), flat_calls(model, example):
+        warnings.simplefilter("ignore")  # what they warn of is found by comparing
+        script = torch.jit.trace(model, tensors, check_trace=False)  # type: ignore[no-untyped-call]
+    return _Captured(export(script, Example(tensors, {})), flat=True)
 
 
 def _compare(model: torch.nn.Module, captured: _Captured, example: Example, way: str) -> None:

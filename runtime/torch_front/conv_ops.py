@@ -27,8 +27,7 @@ def conv(call: Call) -> Value:
     aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1],
     SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor
     """
-    pads = call.spread("padding", call.value("weight").rank - 2)
-    return _conv(call, begins=pads, ends=pads)
+    return _plain_conv(call)
 
 
 @torch_op(aten.conv1d.padding, aten.conv2d.padding, aten.conv3d.padding)
@@ -75,7 +74,7 @@ def convolution(call: Call) -> Value:
     aten::_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding,
     SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, ...) -> Tensor
     """
-    return _conv_transpose(call) if call.argument("transposed") else conv(call)
+    return _conv_transpose(call) if call.argument("transposed") else _plain_conv(call)
 
 
 @torch_op(aten.im2col.default)
@@ -115,6 +114,11 @@ def col2im(call: Call) -> Value:
         strides=call.spread("stride", 2),
     )
     return call.node(op, call.batched("self", 1))
+
+
+def _plain_conv(call: Call) -> Value:
+    pads = call.spread("padding", call.value("weight").rank - 2)
+    return _conv(call, begins=pads, ends=pads)
 
 
 def _conv(call: Call, begins: Sequence[int], ends: Sequence[int]) -> Value:

@@ -69,18 +69,20 @@ def splice_by(function: Callable[..., Any], node: Node, rules: Rules | None = No
 @functools.lru_cache(maxsize=1)
 def _rules(handled: frozenset[OpOverload]) -> Rules:
     """Return PyTorch's rules for all but the handled operators: its core table, then composite kernels."""
-    rules = {op: rule for op, rule in core_aten_decompositions().items() if op not in handled}
+    table: Rules = core_aten_decompositions()  # type: ignore[assignment]  # a dict by its methods only
+    rules = {op: table[op] for op in table if op not in handled}
     for name in dir(torch.ops.aten):
         packet = getattr(torch.ops.aten, name)
         if isinstance(packet, OpOverloadPacket):
-            for overload in (getattr(packet, name) for name in packet.overloads()):
+            names: list[str] = packet.overloads()  # type: ignore[no-untyped-call]
+            for overload in (getattr(packet, name) for name in names):
                 if overload not in handled and overload not in rules and _is_composite(overload):
                     rules[overload] = overload.decompose
     return rules
 
 
 def _is_composite(overload: OpOverload) -> bool:
-    name = overload.name()
+    name: str = overload.name()  # type: ignore[no-untyped-call]
     # TorchScript's operators on numbers stand among the others, but have no kernels.
     if not torch._C._dispatch_has_kernel(name):
         return False

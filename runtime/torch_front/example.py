@@ -38,12 +38,14 @@ class Example:
         Raises:
             UsageError: no tensor is given, or something that is neither a tensor nor a constant.
         """
+        args: tuple[Any, ...] = ()
+        kwargs: dict[str, Any] = {}
         if isinstance(example_inputs, Mapping):
-            args, kwargs = (), {str(name): given for name, given in example_inputs.items()}
+            kwargs = {str(name): given for name, given in example_inputs.items()}
         elif isinstance(example_inputs, (tuple, list)) and not hasattr(example_inputs, "_fields"):
-            args, kwargs = tuple(example_inputs), {}
+            args = tuple(example_inputs)
         else:
-            args, kwargs = (example_inputs,), {}
+            args = (example_inputs,)
         found = Example(args, kwargs)._copied()
         if not found.tensors():
             raise UsageError("the example inputs hold no tensor", hint=_ACCEPTED)

@@ -150,7 +150,7 @@ class Lowering:
         if node.target is operator.getitem:
             self.operands[node] = self._element(node)
             return
-        if lacks_batch(node):
+        if isinstance(node.target, OpOverload) and lacks_batch(node):
             for part in splice_by(functools.partial(with_batch, node.target), node):
                 self._try(part)
             return

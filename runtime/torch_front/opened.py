@@ -40,7 +40,7 @@ def _loaded(path: Path) -> object:
     try:
         if path.suffix == ".pt2":
             return torch.export.load(path)
-        return torch.jit.load(str(path), map_location="cpu")
+        return torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         raise UsageError(

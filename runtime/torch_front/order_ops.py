@@ -266,7 +266,7 @@ def _square(call: Call, x: Value, axis: int, neutral: float) -> Value:
     """Return `x` with `axis` last and repeated as rows, `neutral` behind the diagonal."""
     moved = swapped(call, x, axis, -1)
     rows = unsqueezed(call, moved, x.rank - 1)
-    below = constant("", Dense(np.tri(x.shape[axis], dtype=bool)))
+    below = constant("", Dense(np.tri(x.shape[axis]) > 0))
     return call.pointwise(hub.Where(), below, rows, call.full((), neutral, x.dtype), dtype=x.dtype)
 
 

@@ -42,7 +42,7 @@ def export(model: torch.nn.Module, example: Example, *, strict: bool = False) ->
         module = FromScript(model)
         with _quiet_failure(), torch.fx.traceback.preserve_node_meta():
             return torch.export.export(module, example.args, example.kwargs, strict=False)
-    with _reference_attention(), frames.recording(), _quiet_failure():
+    with reference_attention(), frames.recording(), _quiet_failure():
         if example.plain:
             return torch.export.export(model, example.args, example.kwargs, strict=strict)
         with flat_calls(model, example):
@@ -135,7 +135,7 @@ def refusal(model: torch.nn.Module, error: Exception) -> CaffeforgeError:
 
 
 @contextlib.contextmanager
-def _reference_attention() -> Iterator[None]:
+def reference_attention() -> Iterator[None]:
     """Keep attention modules from calling their fused kernel, which is no operator of a graph."""
     enabled = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)

@@ -61,11 +61,9 @@ class FromScript(torch.nn.Module):
         super().__init__()
         self._graph = script.inlined_graph
         self._script = [script]  # in a list, so that it is no submodule
-        for name, parameter in script.named_parameters():
-            owner, last = self._owner(name)
-            if not isinstance(parameter, torch.nn.Parameter):  # as after loading
-                parameter = torch.nn.Parameter(parameter, requires_grad=False)
-            owner.register_parameter(last, parameter)
+        for name, tensor in script.named_parameters():
+            owner, last = self._owner(name)  # of a loaded module it is a plain tensor
+            owner.register_parameter(last, torch.nn.Parameter(tensor.detach(), requires_grad=False))
         for name, buffer in script.named_buffers():
             owner, last = self._owner(name)
             owner.register_buffer(last, buffer)
@@ -130,7 +128,7 @@ class _Run:
 
     def _results(self, node: Any) -> list[Any]:
         kind = node.kind()
-        args = [self.values.get(value.debugName()) for value in node.inputs()]
+        args: list[Any] = [self.values.get(value.debugName()) for value in node.inputs()]
         if kind == "prim::Constant":
             return [node.output().toIValue()]
         if kind == "prim::If":

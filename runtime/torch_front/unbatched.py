@@ -48,7 +48,7 @@ _AXES: Final[Mapping[object, int]] = {
 
 
 def lacks_batch(node: Node) -> bool:
-    """Tell whether an operator is given an image without a batch axis."""
+    """Tell whether an operator is given an image without a batch axis, as its first argument."""
     axes = _AXES.get(node.target)
     image = node.args[0]
     return axes is not None and isinstance(image, Node) and image.meta["val"].dim() == axes + 1

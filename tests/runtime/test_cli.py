@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from caffeforge.generated import bvlc, hub
+from caffeforge.generator.error_catalog import CATALOG
 from caffeforge.generator.generate import generate, write
 from caffeforge.runtime import CaffeforgeError, cli
 from caffeforge.runtime.backends import find
@@ -338,3 +339,13 @@ def test_unknown_names_get_similar_ones(vendory: str, capsys: pytest.CaptureFixt
         "error: siluact is neither an op nor a layer type of vendory",
         "  hint: did you mean SiluAct?",
     ]
+
+
+def test_explains_every_error_of_the_generator(capsys: pytest.CaptureFixture[str]) -> None:
+    for id, entry in CATALOG.items():
+        assert output(capsys, "explain-error", id).startswith(f"{id}: {entry.title}\n")
+
+
+def test_unknown_errors_get_a_similar_one(capsys: pytest.CaptureFixture[str]) -> None:
+    said = complaint(capsys, 2, "explain-error", "unknown-feild")
+    assert said == "error: gen-backend has no error 'unknown-feild'\n  hint: did you mean unknown-field?\n"

@@ -20,7 +20,7 @@ import torch
 
 from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.executor import Executor
-from caffeforge.runtime.torch_front import program, trace
+from caffeforge.runtime.torch_front import trace
 
 Maker = Callable[[], tuple[torch.nn.Module, torch.Tensor]]
 
@@ -33,7 +33,7 @@ def shaken(model: torch.nn.Module) -> torch.nn.Module:
     """Give batch norms statistics that let every layer show, whatever the initial weights are."""
     generator = torch.Generator().manual_seed(1)
     for module in model.modules():
-        statistics = dict(module.named_buffers(recurse=False))
+        statistics: dict[str, torch.Tensor] = dict(module.named_buffers(recurse=False))
         if "running_mean" in statistics:
             statistics["running_mean"].uniform_(-0.1, 0.1, generator=generator)
             statistics["running_var"].uniform_(0.5, 1.5, generator=generator)
@@ -83,7 +83,7 @@ def _timm_maker(name: str) -> Maker:
     def make() -> tuple[torch.nn.Module, torch.Tensor]:
         import timm
 
-        model = timm.create_model(name)
+        model: Any = timm.create_model(name)
         return model, torch.randn(1, *model.default_cfg["input_size"])
 
     return make
@@ -101,11 +101,11 @@ def _exports_timed() -> Iterator[list[float]]:
         finally:
             times.append(time.perf_counter() - start)
 
-    program.torch.export.export = timed
+    torch.export.export = timed
     try:
         yield times
     finally:
-        program.torch.export.export = export
+        torch.export.export = export
 
 
 def row(make: Maker) -> tuple[bool, str]:
