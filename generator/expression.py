@@ -315,7 +315,7 @@ class Printer:
             )
         args = ", ".join(self._wrap(arg, scope, source, TERNARY) for arg in node.args)
         args += ", strict=True" if name == "zip" else ""
-        return f"{function.module}{'.' if function.module else ''}{name}({args})", ATOM
+        return f"{'lib.' if name in self.functions else ''}{name}({args})", ATOM
 
     def _has(self, node: ast.Call, scope: Scope, source: Source) -> tuple[str, int]:
         arg = node.args[0] if len(node.args) == 1 else None

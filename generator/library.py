@@ -1,15 +1,15 @@
-"""The functions that expressions may call, read from the text of ``runtime/lib.py``."""
+"""The functions that expressions may call, read from the text of ``runtime/lib/``."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from caffeforge.generator.types import ANY, Type, of_annotation
 
 RUNTIME = Path(__file__).resolve().parent.parent / "runtime"
-LIBS = (RUNTIME / "lib.py", RUNTIME / "matrices.py")
+LIBS = tuple(p for p in sorted((RUNTIME / "lib").glob("*.py")) if p.stem != "__init__")
 HOOKS = RUNTIME / "hooks"  # functions that a mapping names by hook:, a file per backend
 
 
@@ -20,7 +20,6 @@ class Function:
     Attributes:
         least: how many values it takes at least, `most` at most.
         parameters: for each value the types that it may have.
-        module: the file that it stands in.
     """
 
     name: str
@@ -28,7 +27,6 @@ class Function:
     most: int
     parameters: tuple[tuple[Type, ...], ...] = ()
     returns: Type = ANY
-    module: str = ""
 
     def arity(self) -> str:
         """Return the number of values in words."""
@@ -69,7 +67,7 @@ def _of_file(path: Path) -> dict[str, Function]:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             aliases[node.targets[0].id] = node.value
         elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            found[node.name] = replace(_function(node, aliases), module=path.stem)
+            found[node.name] = _function(node, aliases)
     return found
 
 

@@ -70,6 +70,7 @@ class Rewriter:
             index = self.printer.expression(target.slice, scope, source)
             return call(f"{self.builder}.top", [index, self._operand(value, scope, source)], 0), scope
         if isinstance(target, ast.Name) and self.tops and target.id == "tops":
+            scope.used.add("tops")
             return call(f"{self.builder}.all_tops", [self._all(value, scope, source)], 0), scope
         if isinstance(target, ast.Name) and target.id in self.results:
             return self._result([target.id], value, scope, source), scope

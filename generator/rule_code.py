@@ -11,6 +11,7 @@ from caffeforge.generator.mapping import Condition
 from caffeforge.generator.names import TAKEN, free_name, place
 from caffeforge.generator.python_text import call, is_name, literal
 from caffeforge.generator.source import Source
+from caffeforge.generator.types import VALUE, VALUES, optional
 from caffeforge.generator.yaml_source import Scalar
 
 
@@ -35,6 +36,11 @@ def lets(entries: Sequence[tuple[Scalar, Source]], scope: Scope, printer: Printe
     for key, source in entries:
         if not is_name(key.text) or iskeyword(key.text.removesuffix("_")):
             printer.diagnostics.error("let-name", key.position, f"{key.text!r} is not a name")
+            continue
+        held = scope.names.get(key.text)
+        if held is not None and held.type in (VALUE, VALUES, optional(VALUE)):
+            sentence = f"{key.text} is a tensor of this rule already"
+            printer.diagnostics.error("let-name", key.position, sentence, "give the value another name")
             continue
         own = Scope(scope.names)
         code = printer.print(source, own)

@@ -83,7 +83,8 @@ class RuleReader(YamlReader):
             one = self._alternative(entry)
             self._check_lets(common, one)
             let, require = common.let + one.let, common.require + one.require
-            alternatives.append(replace(one, let=let, require=require))
+            note, approximate = one.note or common.note, one.approximate or common.approximate
+            alternatives.append(replace(one, let=let, require=require, note=note, approximate=approximate))
         return alternatives
 
     def _check_lets(self, common: Alternative, own: Alternative) -> None:
@@ -162,6 +163,12 @@ class RuleReader(YamlReader):
                 layers.append(self._layer(item, inner=True))
             else:
                 self._mapping(item)
+        for layer in layers:
+            if layer.when is not None and layer.top is not None:
+                sentence = f"top {layer.top.text} would be missing where the layer is left out"
+                self.diagnostics.error(
+                    "top-name", layer.top.position, sentence, "make two alternatives of it"
+                )
         if layers and layers[0].when is not None:
             sentence = "the first layer cannot be left out: the ones behind it read its top"
             self.diagnostics.error("emit", layers[0].when.position, sentence, "make two alternatives of it")

@@ -111,7 +111,7 @@ def joined(one: Type, other: Type) -> Type:
 
 
 def of_annotation(node: ast.expr | None, aliases: Mapping[str, ast.expr]) -> tuple[Type, ...]:
-    """Return the types that an annotation of ``runtime/lib.py`` allows; unknown ones allow any."""
+    """Return the types that an annotation of ``runtime/lib/`` allows; unknown ones allow any."""
     if node is None:
         return (ANY,)
     if isinstance(node, ast.Constant) and node.value is None:

@@ -33,18 +33,19 @@ def find(backend: str | Path | Backend) -> Backend:
     """Return a backend.
 
     Args:
-        backend: itself, its name, or the folder of a generated package.
+        backend: itself, its name, or the folder of a generated package; a name comes before a folder.
 
     Raises:
         UsageError: there is none of that name, or the folder holds no backend.
     """
     if isinstance(backend, Backend):
         return backend
-    folder = Path(backend)
-    if isinstance(backend, Path) or folder.is_dir():
-        return _from_folder(folder)
+    if isinstance(backend, Path):
+        return _from_folder(backend)
     for point in entry_points(group=GROUP, name=backend):
         return _checked(_imported(point.load, backend), backend)
+    if backend not in names() and Path(backend).is_dir():
+        return _from_folder(Path(backend))
     if backend not in names():
         near = difflib.get_close_matches(backend, names(), 1)
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names())}"

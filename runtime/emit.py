@@ -45,9 +45,7 @@ class LayerCall:
 class Emit(Builder):
     """Handed to a generated emitter, which calls `layer`, or `value` and `apply` for a rewrite."""
 
-    def __init__(
-        self, node: Node, rule: str, backend: Backend, counts: dict[str, int] | None = None
-    ) -> None:
+    def __init__(self, node: Node, rule: str, backend: Backend, counts: dict[str, int] | None = None) -> None:
         super().__init__(node.name, node.origin, counts)
         self.node = node
         self.backend = backend

@@ -9,7 +9,7 @@ from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Graph, Node
 from caffeforge.runtime.op import Op
 from caffeforge.runtime.pattern import Match, Pattern, match
-from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.refusal import Refused, working_out
 
 PASSES = 100  # far more than patterns can be nested
 Accepts = Callable[[Node], bool]
@@ -71,7 +71,8 @@ def _pass(graph: Graph, by_root: dict[type[Op], list[Pattern]], accepts: Accepts
 def _replacement(pattern: Pattern, root: Node, found: Match, accepts: Accepts) -> list[Node] | None:
     builder = Builder(root.name, root.origin)
     try:
-        pattern.function(builder, **found.values)
+        with working_out(pattern.rule):
+            pattern.function(builder, **found.values)
     except (Refused, GraphError):
         return None
     return builder.nodes if all(map(accepts, builder.nodes)) else None

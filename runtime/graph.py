@@ -70,6 +70,17 @@ class Shape(Sequence[int]):
     def __iter__(self) -> Iterator[int]:
         return iter(self[:])
 
+    def __add__(self, other: Sequence[int]) -> tuple[int, ...]:
+        return (*self, *other)
+
+    def __radd__(self, other: Sequence[int]) -> tuple[int, ...]:
+        return (*other, *self)
+
+    def __mul__(self, times: int) -> tuple[int, ...]:
+        return self[:] * times
+
+    __rmul__ = __mul__
+
     def __eq__(self, other: object) -> bool:
         return self[:] == (other[:] if isinstance(other, Shape) else other)
 

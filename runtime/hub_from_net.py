@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from caffeforge.generated import hub
 from caffeforge.runtime.backend import Backend, Reader
@@ -12,7 +13,8 @@ from caffeforge.runtime.errors import GraphError, ReadError
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.read import Read
-from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.refusal import Refused, working_out
+from caffeforge.runtime.shared_memory import SharedMemory
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class _Reading:
         self.inputs: list[Value] = []
         self.nodes: list[Node] = []
         self.blobs: dict[str, Value] = {}
+        self.memory = SharedMemory()
         self.writes_left = Counter(top for layer in net.layers for top in layer.tops)
 
     def run(self) -> HubNet:
@@ -64,7 +67,9 @@ class _Reading:
             self._input(name, shape)
         for layer in self.net.layers:
             try:
-                self._layer(layer, self.backend.readers[layer.type])
+                reader = self.backend.readers[layer.type]
+                with working_out(reader.rule):
+                    self._layer(layer, reader)
             except Refused as refused:
                 where = f"layer {layer.name} ({layer.type})"
                 rule = f" [{refused.rule}]" if refused.rule else ""
@@ -80,6 +85,7 @@ class _Reading:
         value = Value(name if not self.writes_left[name] else f"{name}@input", "float32", given)
         self.inputs.append(value)
         self.blobs[name] = value
+        self.memory.allot(name)
 
     def _layer(self, layer: Layer, reader: Reader) -> None:
         for field, _ in layer.param.present():
@@ -88,6 +94,7 @@ class _Reading:
         for bottom in layer.bottoms:
             if bottom not in self.blobs:
                 raise Refused(f"bottom {bottom} is not computed by any layer before")
+            self.memory.read(bottom)
         for top in layer.tops:
             if top in self.blobs and top not in layer.bottoms:
                 raise Refused(f"top {top} is computed by a layer before, and this one does not read it")
@@ -108,14 +115,34 @@ class _Reading:
                 )
                 value = result
             own.discard(value)
+            self._note_memory(layer, top, value)
             self.writes_left[top] -= 1
             value.name = f"{top}@{layer.name}" if self.writes_left[top] else top
             self.blobs[top] = value
+
+    def _note_memory(self, layer: Layer, top: str, value: Value) -> None:
+        """Note which memory a top has; a view holds all elements of the only bottom."""
+        first = layer.bottoms[0] if layer.bottoms else ""
+        if top in layer.bottoms:
+            if not isinstance(value.producer and value.producer.op, hub.Identity):  # as Dropout is
+                self.memory.write(top, layer.name)
+        elif (
+            layer.type in self.backend.net.views
+            and len(layer.bottoms) == 1
+            and prod(value.shape) == prod(self.blobs[first].shape)
+        ):
+            self.memory.share(top, first)
+        else:
+            self.memory.allot(top)
 
     def _outputs(self) -> list[Value]:
         """Return the net's outputs; one that is an input goes through Identity."""
         outputs = []
         for name in self.net.outputs():
+            try:
+                self.memory.read(name)
+            except Refused as refused:
+                raise ReadError(refused.sentence, where=f"output {name}") from None
             value = self.blobs[name]
             if value.producer is None:
                 result = Value(f"{name}@output", value.dtype, value.dims)

@@ -15,7 +15,7 @@ from caffeforge.runtime.backend import Alternative, Backend
 from caffeforge.runtime.emit import Emit, LayerCall
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Graph, Node, Value
-from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.refusal import Refused, working_out
 from caffeforge.runtime.refusals import Refusal, refused
 
 FLOATS = ("float32", "float16", "bfloat16", "float64")
@@ -63,7 +63,8 @@ def directly(node: Node, backend: Backend) -> bool:
     for alternative in rule.alternatives:
         emit = Emit(node, alternative.rule, backend)
         try:
-            alternative.function(emit, node.op, *arguments(node))
+            with working_out(alternative.rule):
+                alternative.function(emit, node.op, *arguments(node))
         except (Refused, GraphError):
             continue
         return not emit.nodes
@@ -139,7 +140,8 @@ class _Legalizer:
     ) -> list[LayerCall] | None:
         emit = Emit(node, alternative.rule, self.backend, self.counts[node.name])
         try:
-            alternative.function(emit, node.op, *arguments(node))
+            with working_out(alternative.rule):
+                alternative.function(emit, node.op, *arguments(node))
         except Refused as reason:
             refusal.reasons.append((reason.rule or alternative.rule, reason.sentence))
             return None

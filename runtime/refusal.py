@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class Refused(Exception):
     """A rule's alternative does not hold.
@@ -15,3 +18,12 @@ class Refused(Exception):
         super().__init__(sentence)
         self.sentence = sentence
         self.rule = rule
+
+
+@contextmanager
+def working_out(rule: str) -> Iterator[None]:
+    """Turn what a rule's expression cannot compute, such as a division by 0, into a refusal."""
+    try:
+        yield
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise Refused(f"the rule cannot be worked out here: {error}", rule) from error

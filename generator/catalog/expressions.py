@@ -23,7 +23,7 @@ ENTRIES = (
         "Python, but more than a mapping may say",
         "There are literals, names, lists, indexing, .shape and .rank, arithmetic, comparisons, "
         "and/or/not, 'a if c else b', calls of known functions, and [x for x in list]. What is more "
-        "goes into a function of runtime/lib.py.",
+        "goes into a function of runtime/lib/.",
         _when("strides[::2] == [1]"),
         _when("strides[:1] == [1]"),
     ),
@@ -38,14 +38,14 @@ ENTRIES = (
     Entry(
         "unknown-function",
         "there is no such function",
-        "Expressions call the functions of runtime/lib.py and a few of Python's own.",
+        "Expressions call the functions of runtime/lib/ and a few of Python's own.",
         _when("length(strides) == 2"),
         _when("len(strides) == 2"),
     ),
     Entry(
         "call-arity",
         "a function is called with too many or too few values",
-        "has() takes one name; the other functions say in runtime/lib.py what they take.",
+        "has() takes one name; the other functions say in runtime/lib/ what they take.",
         _when("len(strides, pads) == 2"),
         _when("len(strides) == 2"),
     ),

@@ -18,8 +18,11 @@ _SHARP = 15.0  # softplus differs from its argument by less than exp(-15) beyond
 
 @torch_op(aten.relu.default)
 def relu(call: Call) -> Value:
-    """Lower as it is: aten::relu(Tensor self) -> Tensor."""
-    return call.node(hub.Relu(), call.value("self"))
+    """Lower as it is; of integers take the larger of each and zero: aten::relu(Tensor self) -> Tensor."""
+    x = call.value("self")
+    if "float" not in x.dtype:
+        return call.node(hub.Max(), x, call.full((), 0))
+    return call.node(hub.Relu(), x)
 
 
 @torch_op(aten.leaky_relu.default)

@@ -45,6 +45,11 @@ def splice(node: Node) -> list[Node] | None:
     return splice_by(node.target, node, rules)  # type: ignore[arg-type]  # an overload
 
 
+def decomposes(op: OpOverload) -> bool:
+    """Tell whether PyTorch has a rule for an operator that has no handler."""
+    return op in _rules(frozenset(HANDLERS))
+
+
 def splice_by(function: Callable[..., Any], node: Node, rules: Rules | None = None) -> list[Node]:
     """Replace an operator in its graph by the operators that `function` calls for its arguments.
 

@@ -91,7 +91,7 @@ def one_hot(call: Call) -> Value:
     if classes < 0:
         raise call.error("takes its size from the largest element", hint="give num_classes")
     values = constant("", Dense(np.array([0, 1], np.int64)))
-    return call.node(hub.OneHot(axis=-1, depth=classes), call.indices("self"), values)
+    return call.node(hub.OneHot(axis=-1, depth=classes), call.indices("self"), None, values)
 
 
 @torch_op(aten.as_strided.default)

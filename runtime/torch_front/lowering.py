@@ -167,9 +167,9 @@ class Lowering:
         result = self.operands[node] = handler(call)
         results = (result,) if isinstance(result, Value) else tuple(result)
         step = Step(node, tuple(call.nodes), results)
-        for helper in step.nodes:
-            if helper is not step.main:  # it yields nothing that the source has a value for
-                helper.origin = replace(helper.origin, value="")
+        for built in step.nodes:
+            if built.outputs[0] is not results[0]:  # it does not yield what the source has a value for
+                built.origin = replace(built.origin, value="")
         self.steps.append(step)
 
     def _is_constant(self, node: FxNode) -> bool:
@@ -230,6 +230,14 @@ def _missing(op: str, nodes: Sequence[FxNode]) -> str:
     text = f"{op}, {len(nodes)} time{'s' if len(nodes) > 1 else ''}, first in {first}"
     why = reason(op.partition(" ")[0])
     return f"{text}: {why}" if why else text
+
+
+def is_folded(op: OpOverload) -> bool:
+    """Tell whether an operator is computed when traced, for it reads no elements of an input."""
+    if torch.Tag.nondeterministic_seeded in op.tags or op._schema.is_mutable:
+        return False
+    reads = any("Tensor" in str(argument.type) for argument in op._schema.arguments)
+    return op in _SHAPE_ONLY or not reads
 
 
 def _is_empty(node: FxNode) -> bool:

@@ -17,7 +17,16 @@ from caffeforge.runtime.torch_front.functionalize import functionalize, restore_
 
 _STATE: Final = frozenset({InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR})
 # Checks that PyTorch writes into a graph; they hold for what was traced.
-_CHECKS: Final = frozenset({torch.ops.aten._assert_tensor_metadata.default})
+CHECKS: Final = frozenset(
+    {
+        torch.ops.aten._assert_async.default,
+        torch.ops.aten._assert_async.msg,
+        torch.ops.aten._assert_scalar.default,
+        torch.ops.aten._assert_tensor_metadata.default,
+        torch.ops.aten.sym_constrain_range.default,
+        torch.ops.aten.sym_constrain_range_for_size.default,
+    }
+)
 _LITERAL: Final = re.compile(r"lifted_tensor_\d+$")  # numbered over the whole model, so no stable name
 
 
@@ -72,7 +81,7 @@ class Traced:
         if foreign and any(map(writes, graph.nodes)):
             restore_storages(program.graph_module, graph)
         places = _outputs(program, graph)
-        for node in [node for node in graph.nodes if node.target in _CHECKS]:
+        for node in [node for node in graph.nodes if node.target in CHECKS]:
             graph.erase_node(node)
         notes = functionalize(graph, state.keys())
         return Traced(graph, inputs, state, names, places, notes)

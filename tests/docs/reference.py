@@ -42,7 +42,7 @@ class Table:
 
 
 def functions() -> str:
-    """Return the functions of ``runtime/lib.py`` as a table."""
+    """Return the functions of ``runtime/lib/`` as a table."""
     lines = ["", "| function | gives |", "|---|---|"]
     for node in (node for path in LIBS for node in ast.parse(path.read_bytes()).body):
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
@@ -101,11 +101,11 @@ def ops() -> str:
 TABLES = (
     Table(
         "rules.md",
-        "<!-- functions: written by tests/docs/reference.py -->\n",
+        "<!-- functions: written by python -m tests.docs.reference -->\n",
         "<!-- functions: end -->",
         functions,
     ),
-    Table("ops.md", "<!-- ops: written by tests/docs/reference.py -->\n", "<!-- ops: end -->", ops),
+    Table("ops.md", "<!-- ops: written by python -m tests.docs.reference -->\n", "<!-- ops: end -->", ops),
 )
 
 if __name__ == "__main__":

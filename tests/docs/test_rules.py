@@ -55,7 +55,7 @@ def test_wrong_examples_give_their_error(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", reference.TABLES, ids=lambda table: table.file)
 def test_tables_are_up_to_date(table: reference.Table) -> None:
-    assert table.current() == table.text(), "run python tests/docs/reference.py"
+    assert table.current() == table.text(), "run python -m tests.docs.reference"
 
 
 def test_the_grammar_has_every_key() -> None:

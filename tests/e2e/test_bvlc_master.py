@@ -98,6 +98,25 @@ def test_op_is_one_layer(op: str, kendryte: Witness, tmp_path: Path) -> None:
     assert difference(found, expected) <= TOLERANCE
 
 
+@pytest.mark.parametrize(
+    "op",
+    [
+        "MaxPool(x, kernel_shape=(2, 2), strides=(2, 2), dilations=(2, 2))",
+        "AveragePool(x, kernel_shape=(2, 2), strides=(2, 2), dilations=(2, 2))",
+        "AveragePool(x, kernel_shape=(2, 2), strides=(2, 2), pads=(0, 0, 1, 1))",
+        "HardSigmoid(x)",
+    ],
+)
+def test_what_one_layer_cannot_say_is_said_by_several(op: str, tmp_path: Path) -> None:
+    """With 7 rows a window of two with a gap has as many places as one without, rounded down."""
+    graph = Graph.parse(f"def net(x: float32[2, 3, 7, 9]):\n    y = {op}\n    return y\n", {})
+    x = Random(6).normal(2, 3, 7, 9)
+    expected = Executor(graph).run({"x": x})["y"]
+    net = assemble(graph, legalize(graph, BACKEND), BACKEND)
+    prototxt, caffemodel, _ = write_files(net, BACKEND, tmp_path / "net", "{}\n")
+    assert difference(load(prototxt, caffemodel, BACKEND).run({"x": x})["y"], expected) <= TOLERANCE
+
+
 def test_clip_is_one_layer() -> None:
     graph = Graph.parse("def net(x: float32[2, 3]):\n    y = Clip(x, min=0.0, max=6.0)\n    return y\n", {})
     net = assemble(graph, legalize(graph, BACKEND), BACKEND)

@@ -1,5 +1,6 @@
 """Ops that all backends say by other ops, as Caffe's layers: real Caffe against onnxruntime and NumPy."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,12 +53,12 @@ def angles() -> Floats:
 
 def halves() -> Floats:
     """Return numbers with and without a fraction of one half, of both signs."""
-    return Random(3).generator.integers(-9, 9, (2, 3, 40)).astype(np.float32) / 2
+    return (Random(3).generator.integers(-9, 9, (2, 3, 40)) / 2).astype(np.float32)
 
 
 def test_antialiased_resize_is_pytorchs(caffe: Witness, tmp_path: Path) -> None:
-    text = "def net(x: float32[1, 2, 9, 8]):\n    y = Resize(x, None, sizes=(1, 2, 4, 3), mode='linear', antialias=1)"
-    _, prototxt, caffemodel = written([Graph.parse(f"{text}\n    return y\n", {})], tmp_path)
+    text = "(x: float32[1, 2, 9, 8]): y = Resize(x, None, sizes=(1, 2, 4, 3), mode='linear', antialias=1)"
+    _, prototxt, caffemodel = written([OpCase(text).graph()], tmp_path)
     x = Random(5).normal(1, 2, 9, 8)
     expected = interpolate(torch.from_numpy(x), (4, 3), mode="bilinear", antialias=True).numpy()
     assert difference(caffe.run(prototxt, caffemodel, {"x": x})["y"], expected) < 1e-5
@@ -74,10 +75,15 @@ def test_functions_of_large_angles(op: str, caffe: Witness, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("op", ["Round", "Floor", "Ceil", "Sign"])
 def test_rounding_is_exact(op: str, caffe: Witness, tmp_path: Path) -> None:
-    function = {"Round": np.round, "Floor": np.floor, "Ceil": np.ceil, "Sign": np.sign}[op]
+    functions: dict[str, Callable[..., Any]] = {
+        "Round": np.round,
+        "Floor": np.floor,
+        "Ceil": np.ceil,
+        "Sign": np.sign,
+    }
     numbers = [halves(), angles(), (angles() * 1e4).astype(np.float32)]
     text = f"(x: float32[2, 3, 40]): y = {op}(x)"
-    assert check([OpCase(text, [x], expected=function) for x in numbers], caffe, tmp_path) == 0
+    assert check([OpCase(text, [x], expected=functions[op]) for x in numbers], caffe, tmp_path) == 0
 
 
 def test_others(caffe: Witness, tmp_path: Path) -> None:

@@ -138,6 +138,8 @@ def shapes() -> list[OpCase]:
     r = Random(2)
     return [
         OpCase("(x: float32[2, 3], *, w: float32[2, 4]): y = Concat(x, w, axis=1)", weights=[r.normal(2, 4)]),
+        OpCase("(x: float32[1, 3], *, w: float32[1, 4]): y = Concat(w, x, axis=1)", weights=[r.normal(1, 4)]),
+        OpCase("(x: float32[2, 3], *, w: float32[1, 3]): y = Concat(w, x, axis=0)", weights=[r.normal(1, 3)]),
         OpCase("(x: float32[2, 3], z: float32[2, 1], w: float32[2, 5]): y = Concat(x, z, w, axis=-1)"),
         OpCase("(x: float32[2, 9]): a, b, c = Split(x, axis=1, split=(2, 3, 4)); y = Neg(c)"),
         OpCase("(x: float32[2, 9]): a, b, c = Split(x, axis=-1, num_outputs=3); y = Neg(b)"),

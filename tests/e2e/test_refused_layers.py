@@ -88,10 +88,27 @@ REFUSED = (
     Case("unknown_bottom", layer("ReLU", bottoms="z"), {"x": (2, 3)}),
 )
 
+SHIFT = layer("Power", "power_param { shift: 5 }", "y", "y", "shift")
+READ = layer("Power", "power_param { scale: 2 }", "x", "z", "read")
+
 # Where Caffe computes something that nobody wants.
 REFUSED_HERE = (
     pooling("window_outside", "kernel_size: 1 stride: 3", (1, 2, 8, 8)),  # -FLT_MAX
     one_bottom("reversed", "Flatten", "flatten_param { axis: 2 end_axis: 1 }"),  # a new axis of one
+    # x is y, so that what reads x gets the shifted values
+    Case("in_place_after_flatten", layer("Flatten") + SHIFT + READ, {"x": (2, 3, 4)}),
+    Case("in_place_after_split", layer("Split", tops="y other") + SHIFT, {"x": (2, 3)}),
+)
+
+# Near to those, but harmless.
+ACCEPTED = (
+    Case("in_place_after_flatten_and_last", READ + layer("Flatten") + SHIFT, {"x": (2, 3, 4)}),
+    Case("in_place_after_slice", layer("Slice", tops="y other") + SHIFT + READ, {"x": (2, 4)}),
+    Case(
+        "dropout_in_place_after_flatten",
+        layer("Flatten") + layer("Dropout", "", "y", "y", "drop") + READ,
+        {"x": (2, 3, 4)},
+    ),
 )
 
 
@@ -110,3 +127,13 @@ def test_only_load_refuses(case: Case, caffe: Witness, tmp_path: Path) -> None:
     with pytest.raises(CaffeforgeError):
         load(prototxt, caffemodel)
     assert caffe.run(prototxt, caffemodel, case.feed())
+
+
+@pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.name)
+def test_both_compute_the_same(case: Case, caffe: Witness, tmp_path: Path) -> None:
+    prototxt, caffemodel = vendor.write(tmp_path, case.text, {})
+    expected = caffe.run(prototxt, caffemodel, case.feed())
+    found = load(prototxt, caffemodel).run(case.feed())
+    assert set(found) == set(expected)
+    for name, array in found.items():
+        np.testing.assert_allclose(array, expected[name], rtol=1e-6, err_msg=name)

@@ -15,7 +15,7 @@ BACKEND = "backend: vendorx\nextends: small\n"
 
 
 def write(folder: Path, files: Mapping[str, str | bytes], *, base: bool = True) -> Path:
-    """Write files into the folder ``vendorx`` of `folder`, with the base ``small`` beside it, and return it."""
+    """Write files into ``vendorx`` in `folder`, with the base ``small`` beside it, and return that."""
     if base and not (folder / "small").exists():
         (folder / "small").mkdir()
         for name in ("caffe.proto", "mapping.yaml"):

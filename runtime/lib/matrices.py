@@ -1,7 +1,4 @@
-"""Matrices and kernels that say linear operators: resizing an axis, sub-pixel order, running sums.
-
-Functions that expressions of mappings may call, as those of ``runtime/lib.py``.
-"""
+"""Matrices and kernels that say linear operators: resizing an axis, sub-pixel order, running sums."""
 
 from __future__ import annotations
 
