@@ -145,8 +145,9 @@ class TypeChecker:
             return Type("list", joined_all(elements(left if left.kind == "list" else right)))
         if left.kind in ("int", "float") and right.kind in ("int", "float"):
             exact = left.kind == right.kind == "int" and not isinstance(node.op, ast.Div)
-            if isinstance(node.op, ast.Pow):  # a negative power of an int is none
-                exact = exact and isinstance(node.right, ast.Constant)
+            if isinstance(node.op, ast.Pow) and not isinstance(node.right, ast.Constant):
+                negative = isinstance(node.right, ast.UnaryOp)
+                return FLOAT if negative or not exact else ANY  # a negative power of an int is none
             return INT if exact else FLOAT
         self.report(
             "type-operator", node, f"{ast.unparse(node)}: {a(left)} and {a(right)} do not combine", ""

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.utils import _pytree as pytree
 
 from caffeforge.runtime.errors import UsageError
 
@@ -76,7 +77,8 @@ class _Run:
             self.calls[path] += 1
             name = f"{path}@{call}" if call else path
             if name in self.names:
-                self.found[name] = output
+                # A layer behind may write into it, as ReLU(inplace=True) does.
+                self.found[name] = pytree.tree_map_only(torch.Tensor, torch.clone, output)
                 if len(self.found) == len(set(self.names)):
                     raise _ReachedError
 

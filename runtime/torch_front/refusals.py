@@ -15,6 +15,7 @@ QUANTIZED: Final = "the hub has no quantized tensors: export the float model"
 READS_A_NUMBER: Final = "it takes a number out of a tensor, on which the program would depend"
 MEMORY: Final = "it looks at memory, not at elements"
 DECOMPOSITION: Final = "no net computes matrix decompositions: compute it before the model"
+PAIRS: Final = "no layer yields one number a pair of rows: use torch.cdist"
 PACKED: Final = "packed sequences have sizes that depend on the input: pad them"
 
 # Patterns of operator names, without namespace and overload, and why none of them is lowered.
@@ -24,6 +25,8 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"rand\w*|normal\w*|bernoulli\w*|multinomial|poisson|exponential|geometric|cauchy|uniform", RANDOM),
     (r"native_dropout|rrelu_with_noise\w*|fractional_max_pool\w*", RANDOM),
     (r"\w*_backward\w*|_amp_\w+|_fused_\w+|\w+_loss\w*", TRAINING),
+    (r"_native_batch_norm_legit\.default|_batch_norm_with_update\w*", TRAINING),
+    (r"_?pdist\w*", PAIRS),
     (r"nonzero\w*|unique\w*|_unique\w*|masked_select|bincount|histc|argwhere", SIZED_BY_VALUES),
     (r"_?sparse\w*|to_sparse\w*|\w+_csr|coalesce|_embedding_bag\w*", SPARSE),
     (r"\w*quantize\w*|q_scale|q_zero_point|int_repr", QUANTIZED),
