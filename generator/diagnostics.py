@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+LONGEST = 400  # characters of a sentence
+
 
 @dataclass(frozen=True, order=True)
 class Position:
@@ -41,6 +43,11 @@ class GenerationError(Exception):
         super().__init__("\n".join(map(str, self.diagnostics)))
 
 
+def _cut(text: str) -> str:
+    """Return a text without its middle if it quotes something very long."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 100]} ... {text[-95:]}"
+
+
 @dataclass
 class Diagnostics:
     """Collects the errors of a run."""
@@ -48,7 +55,7 @@ class Diagnostics:
     found: list[Diagnostic] = field(default_factory=list)
 
     def error(self, id: str, position: Position, sentence: str, hint: str = "") -> None:
-        self.found.append(Diagnostic(position, id, sentence, hint))
+        self.found.append(Diagnostic(position, id, _cut(sentence), _cut(hint)))
 
     def unknown(self, id: str, position: Position, what: str, name: str, known: Iterable[str]) -> None:
         """Report that `name` is no `what`, with the nearest known name or the list of them."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from keyword import iskeyword
 from typing import Any
 
 from caffeforge.generator import types
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics
-from caffeforge.generator.expression import Name, Printer, Scope, names_in
+from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hooks import Hooks
 from caffeforge.generator.hub_schema import HubOp, HubSchema
 from caffeforge.generator.mapping import Alternative, LayerEntry, NetRule, Rule
@@ -17,8 +18,9 @@ from caffeforge.generator.message_classes import LayerType
 from caffeforge.generator.names import TAKEN, free_name, function_name, place
 from caffeforge.generator.parameters import ParameterPrinter
 from caffeforge.generator.proto import ProtoSchema
-from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, literal, tuple_of
+from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, is_name, literal, tuple_of
 from caffeforge.generator.rewrite import Rewriter
+from caffeforge.generator.rule_checks import names_of, sources_of
 from caffeforge.generator.rule_code import conditions, lets, refuse_unless
 from caffeforge.generator.source import Source
 from caffeforge.generator.types import ARRAY, BOOL, VALUE, VALUES, Type
@@ -113,7 +115,8 @@ class Emitters:
         elif alternative.rewrite is not None:
             body += self._rewrite(op, alternative, inner)
         else:
-            body += self._layers(op, alternative.layers, inner)
+            body += self._layers(op, alternative, inner)
+        body = self._missing_results(op, alternative, scope) + body
         known = [a for a in op.attributes if a.name in _known_statics(op)]
         definitions = local.code(used)
         prologue = [f"{a.python} = e.known(op.{a.python})" for a in known if a.name in used]
@@ -124,6 +127,23 @@ class Emitters:
             "comment": doc(f"{op.name} -> {made} ({place(alternative.position)})."),
             "body": Code("\n".join(indented(s, 4) for s in statements)),
         }
+
+    def _unmentioned(self, op: HubOp, alternative: Alternative) -> list[str]:
+        """Return the optional results that an alternative says nothing of, and so does not give."""
+        if alternative.hook is not None:
+            return []
+        mentioned = names_of([*sources_of(alternative), *(source for _, source in alternative.let)])
+        given = alternative.rewrite.assigned() if alternative.rewrite is not None else frozenset()
+        optional = [f.name for f in op.outputs if f.option == "optional"]
+        return [name for name in optional if name not in mentioned | given]
+
+    def _missing_results(self, op: HubOp, alternative: Alternative, scope: Scope) -> list[str]:
+        """Return statements that refuse a node of which such a result is read."""
+        lines = []
+        for name in self._unmentioned(op, alternative):
+            args = [str(literal(f"{name} is not computed")), str(literal(place(alternative.position)))]
+            lines += [f"if {scope.names[name].presence}:", indented(call("raise Refused", args, 0), 4)]
+        return lines
 
     def _parameters(self, op: HubOp) -> tuple[list[str], Scope]:
         parameters: list[str] = []
@@ -164,12 +184,18 @@ class Emitters:
         rewriter = Rewriter(self.printer, self.hub.ops, "e", results, required=required)
         return rewriter.print(alternative.rewrite, scope)
 
-    def _layers(self, op: HubOp, entries: tuple[LayerEntry, ...], scope: Scope) -> list[str]:
-        in_blobs = names_in(source.text for entry in entries for source in entry.blobs)
+    def _layers(self, op: HubOp, alternative: Alternative, scope: Scope) -> list[str]:
+        entries = alternative.layers
+        in_blobs = {name for entry in entries for source in entry.blobs for name in source.tensors()}
         operands = [f for f in op.inputs if not f.static and f.name not in in_blobs]
+        if entries and entries[0].bottoms is None and not operands:
+            at = entries[0].type.position
+            hint = "write 'bottoms: []' if that is meant"
+            self.printer.diagnostics.error("bottoms", at, "all inputs are blobs: nothing is left", hint)
         names = [("*" if f.option == "variadic" else "") + scope.names[f.name].code for f in operands]
         current = str(tuple_of("", names, 0))
-        results = [("*" if f.option == "variadic" else "") + scope.names[f.name].code for f in op.outputs]
+        outputs = [f for f in op.outputs if f.name not in self._unmentioned(op, alternative)]
+        results = [("*" if f.option == "variadic" else "") + scope.names[f.name].code for f in outputs]
         conditional = bool(entries) and entries[-1].when is not None
         lines: list[str] = []
         for index, entry in enumerate(entries):
@@ -189,7 +215,7 @@ class Emitters:
         return lines
 
     def _top_name(self, top: Scalar, scope: Scope) -> str:
-        if not top.text.isidentifier() or top.text in scope.names:
+        if not is_name(top.text) or iskeyword(top.text) or top.text in scope.names:
             sentence = f"{top.text!r} is no new name for a top"
             self.printer.diagnostics.error("top-name", top.position, sentence)
             return "top"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
@@ -17,6 +18,8 @@ from caffeforge.generator.hub_schema import HubOp
 from caffeforge.generator.mapping import PatternRule, Rule
 from caffeforge.generator.names import place
 from caffeforge.generator.python_text import Code, literal, tuple_of
+from caffeforge.generator.source import Source, SourceError, shortened
+from caffeforge.generator.yaml_reader import source_of
 from caffeforge.generator.yaml_source import Mapping as YamlMapping
 from caffeforge.generator.yaml_source import Node, Scalar, Sequence
 
@@ -72,8 +75,8 @@ class Examples:
         return scalars
 
     def _application(self, rule: Rule, scalar: Scalar) -> str:
-        tree = self._parsed(scalar.text, scalar)
-        statement = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+        statements = self._parsed(scalar)
+        statement = statements[0] if statements is not None and len(statements) == 1 else None
         results = ["result"]
         call: ast.AST | None = None
         if isinstance(statement, ast.Assign):
@@ -82,7 +85,7 @@ class Examples:
             call = statement.value
         elif isinstance(statement, ast.Expr):
             call = statement.value
-        if tree is None:
+        if statements is None:
             return ""
         if not isinstance(call, ast.Call) or ast.unparse(call.func) != rule.name.text:
             self._error(
@@ -115,14 +118,14 @@ class Examples:
         return "None"
 
     def _matched(self, rule: PatternRule, example: YamlMapping) -> str:
-        statements = _lines(rule.match.text)
+        statements = _lines(rule.match)
         if not statements or not self._names(statements, example):
             return ""
         text, given = _Text(), {key.text: value for key, value in example.entries}
         substitute = _Substitute({})
         for name, value in given.items():
-            parsed = self._parsed(value.text, value) if isinstance(value, Scalar) else None
-            first = parsed.body[0] if parsed is not None and len(parsed.body) == 1 else None
+            parsed = self._parsed(value) if isinstance(value, Scalar) else None
+            first = parsed[0] if parsed is not None and len(parsed) == 1 else None
             node = first.value if isinstance(first, ast.Expr) else None
             if node is None or (isinstance(node, ast.Call) and len(node.args) != 1):
                 self._error(value, f"no type or value for {name}: as float32[2, 3], const(float32[3]) or 0.5")
@@ -159,11 +162,12 @@ class Examples:
             self._error(example, f"the example gives nothing for {', '.join(missing)}")
         return not missing and all(name in free for name in given)
 
-    def _parsed(self, text: str, at: Scalar) -> ast.Module | None:
+    def _parsed(self, scalar: Scalar) -> list[ast.stmt] | None:
         try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            self._error(at, f"not an example: {text.strip()!r}")
+            return source_of(scalar).statements()
+        except SourceError as error:
+            sentence = f"not an example: {shortened(scalar.text)!r}"
+            self.diagnostics.error("example", error.position, sentence, error.hint)
             return None
 
     def _error(self, at: Node, sentence: str) -> None:
@@ -226,11 +230,11 @@ def _value(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
-def _lines(match: str) -> list[ast.Assign]:
+def _lines(match: Source) -> list[ast.Assign]:
     """Return the lines of a pattern; none if it is not well formed, which is reported elsewhere."""
     try:
-        body = ast.parse(match).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        body = deepcopy(match.statements())  # values are put into it
+    except SourceError:
         return []
     lines = [s for s in body if isinstance(s, ast.Assign) and isinstance(s.value, ast.Call)]
     return lines if len(lines) == len(body) else []

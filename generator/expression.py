@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
@@ -214,7 +214,7 @@ class Printer:
 
     def _attribute(self, node: ast.Attribute, scope: Scope, source: Source) -> tuple[str, int]:
         base = node.value
-        if not node.attr.isidentifier() or node.attr.startswith("_"):
+        if node.attr.startswith("_"):
             self.error("expression-form", source, node, f"{node.attr!r} is not a field")
         return f"{self._wrap(base, scope, source, ATOM)}.{python_name(node.attr)}", ATOM
 
@@ -328,14 +328,3 @@ class Printer:
         scope.used.add(arg.id)
         presence = scope.names[arg.id].presence
         return (presence, COMPARISON) if presence else ("True", ATOM)
-
-
-def names_in(texts: Iterable[str]) -> set[str]:
-    """Return every name in those of `texts` that are expressions."""
-    found: set[str] = set()
-    for text in texts:
-        try:
-            found.update(n.id for n in ast.walk(ast.parse(text.strip())) if isinstance(n, ast.Name))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-    return found

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.library import HOOKS, functions
+from caffeforge.generator.python_text import is_name
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.yaml_source import Scalar
 
@@ -19,7 +20,12 @@ class Hooks:
     def code(self, name: Scalar, printer: Printer) -> str:
         """Return the Python of a hook: a function in the file of the backend whose mapping names it."""
         backend = Path(name.position.file).resolve().parent.name
-        known = functions(HOOKS / f"{backend}.py") if backend.isidentifier() else {}
+        try:
+            known = functions(HOOKS / f"{backend}.py") if is_name(backend) else {}
+        except SyntaxError as error:
+            sentence = f"runtime/hooks/{backend}.py is no Python: line {error.lineno}: {error.msg}"
+            printer.diagnostics.error("unknown-hook", name.position, sentence)
+            return "None"
         if name.text not in known:
             printer.diagnostics.unknown("unknown-hook", name.position, "hook", name.text, known)
             return "None"

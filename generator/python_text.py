@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 WIDTH = 110
+LONGEST = 200  # characters of a name, which may become that of a file
 
 
 class Code(str):
@@ -22,7 +23,7 @@ class Code(str):
 
 def is_name(text: str) -> bool:
     """Tell whether a foreign name can be an identifier: ASCII, and not beginning with two underscores."""
-    return text.isascii() and text.isidentifier() and not text.startswith("__")
+    return len(text) <= LONGEST and text.isascii() and text.isidentifier() and not text.startswith("__")
 
 
 def name(text: str) -> Code:

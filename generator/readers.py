@@ -19,7 +19,7 @@ from caffeforge.generator.python_text import Code, call, dict_of, doc, indented,
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_code import conditions, lets
-from caffeforge.generator.types import BOOL, STRING, VALUE, VALUES, Type
+from caffeforge.generator.types import BOOL, INTS, STRING, VALUE, VALUES, Type
 
 BOUND = {
     "bottom": Name("bottom", type=VALUE),
@@ -174,7 +174,7 @@ class Readers:
             body.append(f"{self.hooks.code(alternative.hook, self.printer)}(r, param)")
             used.update(scalar.text for scalar in alternative.reads)
         elif alternative.inputs is not None:
-            body.append(f"r.inputs({self.printer.print(alternative.inputs, scope)})")
+            body.append(f"r.inputs({self.printer.print(alternative.inputs, scope, Type('list', INTS))})")
         definitions = [line for line in local.code(own) if line not in defined]
         defined.update(definitions)
         used.update(own)

@@ -65,7 +65,7 @@ class RuleChecks:
             self._condition(condition)
 
     def _rule(self, rule: Rule, constraints: Sequence[ConstraintRule]) -> None:
-        read = [names_of(_sources(alternative)) for alternative in rule.alternatives]
+        read = [names_of(sources_of(alternative)) for alternative in rule.alternatives]
         extra = names_of(c.source for constraint in constraints for c in constraint.require)
         read[0] |= extra  # constraints see the values of the first alternative
         shared = set.union(*read) | {
@@ -154,7 +154,8 @@ def _plain(source: Source) -> str:
         return source.text
 
 
-def _sources(alternative: Alternative) -> Iterator[Source]:
+def sources_of(alternative: Alternative) -> Iterator[Source]:
+    """Yield the expressions and the rewrite of an alternative, its let: aside."""
     yield from (condition.source for condition in alternative.require)
     yield from (s for s in (alternative.when, alternative.rewrite, alternative.inputs) if s is not None)
     for entry in alternative.layers:

@@ -10,6 +10,7 @@ from pathlib import Path
 from caffeforge.generator import inheritance, proto, yaml_source
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.proto import ProtoSchema
+from caffeforge.generator.python_text import is_name
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "schemas"
@@ -104,7 +105,7 @@ class _Loader:
         name = base.text if isinstance(base, Scalar) else ""
         found = _base_folder(name, folder)
         if found is None:
-            beside = folder / ".."
+            beside = Path(os.path.normpath(folder / ".."))
             paths = [*SCHEMAS.glob("*/mapping.yaml"), *beside.glob("*/mapping.yaml")]
             known = sorted({path.parent.name for path in paths} - {name_of(folder)})
             self.diagnostics.unknown("unknown-base", base.position, "backend to extend", name, known)
@@ -128,7 +129,7 @@ class _Loader:
 
 def _base_folder(name: str, folder: Path) -> Path | None:
     """Return the folder of the backend to extend: one beside the folder goes before one that is shipped."""
-    if not name.isidentifier():
+    if not is_name(name):
         return None
     beside = Path(os.path.normpath(folder / ".." / name))
     if (beside / "mapping.yaml").exists() and name != name_of(folder):

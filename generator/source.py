@@ -79,6 +79,24 @@ class Source:
         """Return the names that the text reads, those of functions aside; none if it is no Python."""
         return _names(self.text)
 
+    def tensors(self) -> frozenset[str]:
+        """Return the names that an expression reads as they are, not only for their sizes."""
+        try:
+            nodes = list(ast.walk(self.expression()))
+        except SourceError:
+            return frozenset()
+        asked = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+        return frozenset(n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in asked) & self.names()
+
+    def assigned(self) -> frozenset[str]:
+        """Return the names that a rewrite gives; none if it is no Python."""
+        try:
+            nodes = [node for statement in self.statements() for node in ast.walk(statement)]
+        except SourceError:
+            return frozenset()
+        names = [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        return frozenset(node.id for node in names)
+
     def _parsed(self, mode: Mode) -> ast.AST:
         try:
             return _tree(self.text, mode)
@@ -92,7 +110,11 @@ class Source:
     def _hint(self, mode: Mode, message: str) -> str:
         if "follows keyword" in message:
             return "values stand before fields, and so does '...'"
-        if not self.written.style and any(self.text.count(a) != self.text.count(b) for a, b in BRACKETS):
+        if (
+            self.written.flow
+            and not self.written.style
+            and any(self.text.count(a) != self.text.count(b) for a, b in BRACKETS)
+        ):
             return "put it in quotes: YAML takes the comma or bracket for its own"
         several = mode == "eval" and "\n" in self.text.strip()
         return "it must stand on one line, or in brackets" if several else ""

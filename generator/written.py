@@ -19,11 +19,13 @@ ESCAPE = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[^\n\
 class Written:
     """A scalar from its first mark to its end: ``raw`` with quotes and indentation, and YAML's `style` of it.
 
-    `style` is ``'``, ``"``, ``|``, ``>`` or empty for a plain one.
+    `style` is ``'``, ``"``, ``|``, ``>`` or empty for a plain one; `flow` tells whether it stands within
+    brackets or braces of YAML, where a comma ends a plain one.
     """
 
     raw: str = ""
     style: str = ""
+    flow: bool = False
 
     def place(self, value: str, index: int, start: Position) -> Position:
         """Return the place of ``value[index]``; `start` is the scalar's own. One past the end is allowed."""

@@ -131,12 +131,12 @@ class _Composer:
                 self.diagnostics.error("yaml-document", at, "a second document begins here, one is read")
                 raise _Refused
             if isinstance(event, yaml.NodeEvent):
-                root = self._node(event, 0)
+                root = self._node(event, 0, False)
         if self.broken:
             raise _Refused
         return Mapping((), Position(self.file, 1, 1)) if root is None else root
 
-    def _node(self, event: Any, depth: int) -> Node:
+    def _node(self, event: Any, depth: int, flow: bool) -> Node:
         import yaml
 
         position = self._position(event)
@@ -150,12 +150,13 @@ class _Composer:
             self.diagnostics.error("yaml-depth", position, f"more than {DEEPEST} levels of nesting")
             raise _Refused
         if isinstance(event, yaml.SequenceStartEvent):
-            return Sequence(tuple(self._node(item, depth + 1) for item in self._inside()), position)
+            flow |= bool(event.flow_style)
+            return Sequence(tuple(self._node(item, depth + 1, flow) for item in self._inside()), position)
         if isinstance(event, yaml.MappingStartEvent):
-            return self._mapping(position, depth)
+            return self._mapping(position, depth, flow or bool(event.flow_style))
         if isinstance(event, yaml.ScalarEvent) and event.start_mark and event.end_mark:
             raw = self.text[event.start_mark.index : event.end_mark.index]
-            return Scalar(event.value, position, Written(raw, event.style or ""))
+            return Scalar(event.value, position, Written(raw, event.style or "", flow))
         return Scalar("", position)
 
     def _inside(self) -> Iterator[Any]:
@@ -166,12 +167,13 @@ class _Composer:
                 return
             yield event
 
-    def _mapping(self, position: Position, depth: int) -> Mapping:
+    def _mapping(self, position: Position, depth: int, flow: bool) -> Mapping:
         entries: list[tuple[Scalar, Node]] = []
         first: dict[str, Position] = {}
         inside = self._inside()
         for event in inside:
-            key, value = self._node(event, depth + 1), self._node(next(inside), depth + 1)
+            key = self._node(event, depth + 1, flow)
+            value = self._node(next(inside), depth + 1, flow)
             if not isinstance(key, Scalar):
                 self.diagnostics.error("yaml-key", key.position, "a key must be a plain word")
                 continue

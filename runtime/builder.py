@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from caffeforge.runtime.array import Array, Full
 from caffeforge.runtime.errors import GraphError
+from caffeforge.runtime.fold import fold, is_foldable
 from caffeforge.runtime.graph import Node, Origin, Value, constant
 from caffeforge.runtime.op import Op
 
@@ -32,7 +33,7 @@ class Builder:
         return self.values(op, operands, 1)[0]
 
     def values(self, op: Op, operands: Sequence[Operand], count: int) -> list[Value]:
-        """Apply an op and return its first `count` results."""
+        """Apply an op and return its first `count` results; of constants alone they are constants."""
         from caffeforge.runtime.shapes import infer
 
         inputs = self.operands(operands)
@@ -41,7 +42,11 @@ class Builder:
             Value(name if count == 1 else f"{name}.{index}", dtype, dims)
             for index, (dtype, dims) in enumerate(infer(op, inputs, count))
         ]
-        self.nodes.append(Node(name, op, inputs, results, self.origin))
+        node = Node(name, op, inputs, results, self.origin)
+        if is_foldable(op, inputs):
+            fold(node)
+        else:
+            self.nodes.append(node)
         return results
 
     def apply(self, op: Op, operands: Sequence[Operand], results: Sequence[Value]) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from caffeforge.generated.bvlc import export
+from caffeforge.generator.diagnostics import GenerationError
 from caffeforge.generator.generate import differences, generate
 from caffeforge.generator.schema_folder import SCHEMAS
 from caffeforge.runtime import CaffeforgeError, load
@@ -24,17 +25,17 @@ STEM = Path("out/demo/resnet18")
 
 def main() -> int:
     """Run the demo; return 1 if anything differs from what it should be."""
-    print("1. Generate the backend bvlc again from schemas/bvlc/caffe.proto and mapping.yaml")
-    if not backend_is_up_to_date():
-        return 1
-    print(f"\n2. Export torchvision's ResNet-18 to {STEM}.*, and compare every layer with PyTorch")
-    model = resnet18()
     try:
+        print("1. Generate the backend bvlc again from schemas/bvlc/caffe.proto and mapping.yaml")
+        if not backend_is_up_to_date():
+            return 1
+        print(f"\n2. Export torchvision's ResNet-18 to {STEM}.*, and compare every layer with PyTorch")
+        model = resnet18()
         result = export(model, (image(seed=1),), STEM)
         print(result.report())
         print("\n3. Read the files again, and run them on another image")
         return 0 if files_agree(model, result) else 1
-    except CaffeforgeError as error:
+    except (CaffeforgeError, GenerationError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 

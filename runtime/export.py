@@ -14,6 +14,7 @@ from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.caffe_files import write_files
 from caffeforge.runtime.caffemodel import casts
 from caffeforge.runtime.errors import VerificationError
+from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.in_place import run_in_place
 from caffeforge.runtime.legalize import directly, legalize
@@ -46,6 +47,7 @@ def export(
 
     source = trace(model, example_inputs, input_names=input_names, output_names=output_names)
     graph = source.graph
+    fold_constants(graph)
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
     calls = legalize(graph, backend, approximate=approximate)
     net = assemble(graph, calls, backend)

@@ -25,6 +25,7 @@ MOVES = frozenset(
     {"Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile"}
     | {"OneHot", "Transpose", "Unsqueeze"}
 )
+DEPTH = 50  # lowerings below one another; more means that one never ends, with other constants each time
 Key = tuple[object, ...]
 
 
@@ -89,7 +90,7 @@ class _Legalizer:
         obstacle = _obstacle(node)
         if obstacle:
             refusal.reasons.append(("", obstacle))
-        elif key in above:
+        elif key in above or len(above) > DEPTH:
             refusal.reasons.append(("", "the lowering leads back to itself"))
             refusal.cyclic = True
         else:

@@ -780,142 +780,151 @@ OPS: Final[Mapping[str, Entry]] = {
         "bvlc/mapping.yaml:666",
         (
             Way(
-                "bvlc/mapping.yaml:671",
+                "bvlc/mapping.yaml:668",
                 layers=("LRN",),
-                conditions=(
-                    Condition("bvlc/mapping.yaml:671", "size % 2 == 1"),
-                    Condition("bvlc/mapping.yaml:668", "X.rank == 4", "LRN takes blobs of four axes"),
-                ),
+                conditions=(Condition("bvlc/mapping.yaml:668", "X.rank == 4 and size % 2 == 1"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:671",
+                rewrite="column = Reshape(X, shape=[0, X.shape[1], places, 1])\nnormal = LRN(column, size=size, alpha=alpha, beta=beta, bias=bias)\nY = Reshape(normal, shape=[0] + X.shape[1:])",
+                let=(("places", "product(X.shape[2:])"),),
+                conditions=(Condition("bvlc/mapping.yaml:671", "X.rank != 4"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:679",
+                rewrite="mean = Conv(Mul(X, X), reshape(band(channels, size), [channels, channels, 1, 1]), kernel_shape=[1, 1])\nY = Mul(X, Pow(Add(Mul(mean, alpha), bias), -beta))",
+                let=(("channels", "X.shape[1]"),),
+                conditions=(Condition("bvlc/mapping.yaml:679", "X.rank == 4 and size % 2 == 0"),),
             ),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:675", (Way("bvlc/mapping.yaml:676", hook="lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:686", (Way("bvlc/mapping.yaml:687", hook="lstm"),)),
     "MatMul": Entry(
-        "bvlc/mapping.yaml:678",
+        "bvlc/mapping.yaml:689",
         (
             Way(
-                "bvlc/mapping.yaml:680",
+                "bvlc/mapping.yaml:691",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:680",
+                        "bvlc/mapping.yaml:691",
                         "is_constant(B) and not is_constant(A) and A.rank >= 2 and B.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:688",
+                "bvlc/mapping.yaml:699",
                 rewrite="stack = Reshape(B, shape=[-1, depth, 1, width])\nmixed = Conv(stack, reshape(A, [rows, depth, 1, 1]), kernel_shape=[1, 1])\nY = Reshape(mixed, shape=free_batch(Y.shape, B.rank > 2))",
                 let=(("rows", "A.shape[0]"), ("depth", "A.shape[1]"), ("width", "B.shape[-1]")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:688",
+                        "bvlc/mapping.yaml:699",
                         "is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:697",
+                "bvlc/mapping.yaml:708",
                 rewrite="Y = MatMul(Identity(A), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:697",
+                        "bvlc/mapping.yaml:708",
                         "is_constant(A) and not is_constant(B) and A.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:699",
+                "bvlc/mapping.yaml:710",
                 rewrite="Y = MatMul(A, Identity(B))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:699",
+                        "bvlc/mapping.yaml:710",
                         "is_constant(B) and not is_constant(A) and B.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:702",
+                "bvlc/mapping.yaml:713",
                 rewrite="rows = Unsqueeze(A, axes=[-2])\ncolumns = Unsqueeze(Transpose(B, perm=back), axes=[-3])\nY = ReduceSum(Mul(rows, columns), axes=[-1], keepdims=0)",
                 let=(("back", "[i for i in range(B.rank - 2)] + [B.rank - 1, B.rank - 2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:702",
+                        "bvlc/mapping.yaml:713",
                         "not is_constant(A) and not is_constant(B) and A.rank >= 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:709",
+                "bvlc/mapping.yaml:720",
                 rewrite="Y = Squeeze(MatMul(Unsqueeze(A, axes=[0]), B), axes=[-2])",
-                conditions=(Condition("bvlc/mapping.yaml:709", "A.rank == 1 and B.rank >= 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:720", "A.rank == 1 and B.rank >= 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:711",
+                "bvlc/mapping.yaml:722",
                 rewrite="Y = Squeeze(MatMul(A, Unsqueeze(B, axes=[1])), axes=[-1])",
-                conditions=(Condition("bvlc/mapping.yaml:711", "B.rank == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:722", "B.rank == 1"),),
             ),
         ),
     ),
     "Max": Entry(
-        "bvlc/mapping.yaml:714",
+        "bvlc/mapping.yaml:725",
         (
             Way(
-                "bvlc/mapping.yaml:716",
+                "bvlc/mapping.yaml:727",
                 rewrite="max = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:716", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:727", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:718",
+                "bvlc/mapping.yaml:729",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:718",
+                        "bvlc/mapping.yaml:729",
                         "len(data_0) >= 2 and all([x.shape == max.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:721",
+                "bvlc/mapping.yaml:732",
                 rewrite="max = Clip(data_0[0], min=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:721",
+                        "bvlc/mapping.yaml:732",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:723",
+                "bvlc/mapping.yaml:734",
                 rewrite="max = Clip(data_0[1], min=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:723",
+                        "bvlc/mapping.yaml:734",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:725",
+                "bvlc/mapping.yaml:736",
                 rewrite="max = Max(*[Expand(x, shape=max.shape[:]) for x in data_0])",
-                conditions=(Condition("bvlc/mapping.yaml:725", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:736", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:727",
+                "bvlc/mapping.yaml:738",
                 rewrite="max = Max(data_0[0], Add(Mul(data_0[0], 0.0), data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:727",
+                        "bvlc/mapping.yaml:738",
                         "len(data_0) == 2 and is_constant(data_0[1]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:729",
+                "bvlc/mapping.yaml:740",
                 rewrite="max = Max(data_0[1], Add(Mul(data_0[1], 0.0), data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:729",
+                        "bvlc/mapping.yaml:740",
                         "len(data_0) == 2 and is_constant(data_0[0]) and data_0[1].shape == max.shape",
                     ),
                 ),
@@ -941,54 +950,54 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:746",
+                "bvlc/mapping.yaml:757",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:746", "inside and sizes == Y.shape[2:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:757", "inside and sizes == Y.shape[2:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:757",
+                "bvlc/mapping.yaml:768",
                 rewrite="every = MaxPool(X, kernel_shape=kernel_shape, strides=strides, pads=begins + add(begins, over))\nY = Slice(every, starts=[0, 0], ends=Y.shape[2:], axes=[2, 3])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:757",
+                        "bvlc/mapping.yaml:768",
                         "inside and sizes != Y.shape[2:] and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:762",
+                "bvlc/mapping.yaml:773",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = MaxPool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:762",
+                        "bvlc/mapping.yaml:773",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:766",
+                "bvlc/mapping.yaml:777",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = MaxPool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]])\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:766", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:777", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:771",
+                "bvlc/mapping.yaml:782",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
-                conditions=(Condition("bvlc/mapping.yaml:771", "pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:782", "pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:775",
+                "bvlc/mapping.yaml:786",
                 layers=("Im2col", "Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:775", "axes == 2 and dilations != ones(2)"),),
+                conditions=(Condition("bvlc/mapping.yaml:786", "axes == 2 and dilations != ones(2)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:785",
+                "bvlc/mapping.yaml:796",
                 rewrite="flat = MaxPool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:], dilations=dilations[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(MaxPool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1], dilations=[dilations[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
                     ("s", "strides"),
                     ("planes", "[0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4]]"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:785", "axes == 3"),),
+                conditions=(Condition("bvlc/mapping.yaml:796", "axes == 3"),),
             ),
         ),
         otherwise="windows of one to three axes, each of which holds an element of the input",
@@ -1003,21 +1012,21 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:742",
+                "bvlc/mapping.yaml:753",
                 "not has(Indices)",
                 "Caffe's places count from each channel's first element",
             ),
         ),
     ),
     "Mean": Entry(
-        "bvlc/mapping.yaml:796",
+        "bvlc/mapping.yaml:807",
         (
             Way(
-                "bvlc/mapping.yaml:797",
+                "bvlc/mapping.yaml:808",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:798",
+                        "bvlc/mapping.yaml:809",
                         "len(data_0) >= 2 and all([x.shape == mean.shape for x in data_0])",
                         "two or more tensors of one shape are taken",
                     ),
@@ -1026,187 +1035,187 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MeanVarianceNormalization": Entry(
-        "bvlc/mapping.yaml:803",
-        (
-            Way(
-                "bvlc/mapping.yaml:808",
-                layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:808", "normal_axes(axes, 4) == (2, 3)"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:810",
-                layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:810", "normal_axes(axes, 4) == (1, 2, 3)"),),
-            ),
-        ),
-        conditions=(Condition("bvlc/mapping.yaml:805", "X.rank == 4", "MVN takes blobs of four axes"),),
-    ),
-    "Min": Entry(
         "bvlc/mapping.yaml:814",
         (
             Way(
-                "bvlc/mapping.yaml:816",
+                "bvlc/mapping.yaml:819",
+                layers=("MVN",),
+                conditions=(Condition("bvlc/mapping.yaml:819", "normal_axes(axes, 4) == (2, 3)"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:821",
+                layers=("MVN",),
+                conditions=(Condition("bvlc/mapping.yaml:821", "normal_axes(axes, 4) == (1, 2, 3)"),),
+            ),
+        ),
+        conditions=(Condition("bvlc/mapping.yaml:816", "X.rank == 4", "MVN takes blobs of four axes"),),
+    ),
+    "Min": Entry(
+        "bvlc/mapping.yaml:825",
+        (
+            Way(
+                "bvlc/mapping.yaml:827",
                 rewrite="min = Clip(data_0[0], max=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:816",
+                        "bvlc/mapping.yaml:827",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:818",
+                "bvlc/mapping.yaml:829",
                 rewrite="min = Clip(data_0[1], max=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:818",
+                        "bvlc/mapping.yaml:829",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:820",
+                "bvlc/mapping.yaml:831",
                 rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
-                conditions=(Condition("bvlc/mapping.yaml:820", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:831", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:822",
+                "bvlc/mapping.yaml:833",
                 rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
-                conditions=(Condition("bvlc/mapping.yaml:822", "len(data_0) == 2 and is_constant(data_0[1])"),),
+                conditions=(Condition("bvlc/mapping.yaml:833", "len(data_0) == 2 and is_constant(data_0[1])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:824",
+                "bvlc/mapping.yaml:835",
                 rewrite="min = Neg(Max(Neg(data_0[1]), negative(data_0[0])))",
-                conditions=(Condition("bvlc/mapping.yaml:824", "len(data_0) == 2 and is_constant(data_0[0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:835", "len(data_0) == 2 and is_constant(data_0[0])"),),
             ),
         ),
     ),
     "Mul": Entry(
-        "bvlc/mapping.yaml:827",
+        "bvlc/mapping.yaml:838",
         (
             Way(
-                "bvlc/mapping.yaml:829",
+                "bvlc/mapping.yaml:840",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:829",
+                        "bvlc/mapping.yaml:840",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:833",
+                "bvlc/mapping.yaml:844",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:833", "is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:844", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:835",
+                "bvlc/mapping.yaml:846",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:835", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:846", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:839",
+                "bvlc/mapping.yaml:850",
                 layers=("Scale",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:839", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:850", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:848",
+                "bvlc/mapping.yaml:859",
                 layers=("Reshape", "Scale"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:848",
+                        "bvlc/mapping.yaml:859",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:857",
+                "bvlc/mapping.yaml:868",
                 rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:857", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:868", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:859",
+                "bvlc/mapping.yaml:870",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:859", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:870", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:861",
+                "bvlc/mapping.yaml:872",
                 rewrite="C = Mul(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:861",
+                        "bvlc/mapping.yaml:872",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:863",
+                "bvlc/mapping.yaml:874",
                 rewrite="C = Mul(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:863",
+                        "bvlc/mapping.yaml:874",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
             ),
         ),
     ),
-    "Neg": Entry("bvlc/mapping.yaml:866", (Way("bvlc/mapping.yaml:867", layers=("Power",)),)),
-    "Not": Entry("bvlc/mapping.yaml:870", (Way("bvlc/mapping.yaml:871", layers=("Power",)),)),
+    "Neg": Entry("bvlc/mapping.yaml:877", (Way("bvlc/mapping.yaml:878", layers=("Power",)),)),
+    "Not": Entry("bvlc/mapping.yaml:881", (Way("bvlc/mapping.yaml:882", layers=("Power",)),)),
     "Or": Entry(
-        "bvlc/mapping.yaml:874",
+        "bvlc/mapping.yaml:885",
         (
             Way(
-                "bvlc/mapping.yaml:876",
+                "bvlc/mapping.yaml:887",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:876",
+                        "bvlc/mapping.yaml:887",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:879",
+                "bvlc/mapping.yaml:890",
                 rewrite="C = Or(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:879", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:890", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "Pad": Entry(
-        "bvlc/mapping.yaml:882",
+        "bvlc/mapping.yaml:893",
         (
             Way(
-                "bvlc/mapping.yaml:892",
+                "bvlc/mapping.yaml:903",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:892", "axis == -1"),),
+                conditions=(Condition("bvlc/mapping.yaml:903", "axis == -1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:894",
+                "bvlc/mapping.yaml:905",
                 rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
-                conditions=(Condition("bvlc/mapping.yaml:894", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:905", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:898",
+                "bvlc/mapping.yaml:909",
                 rewrite="output = Conv(data, shift_kernel(data.shape[1], pairs[2:]), group=data.shape[1], pads=shift_pads(pairs[2:]), kernel_shape=kernel_sizes(pairs[2:]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:898",
+                        "bvlc/mapping.yaml:909",
                         'mode == "constant" and value == 0 and axis >= 2 and data.rank >= 3',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:901",
+                "bvlc/mapping.yaml:912",
                 rewrite="grain = Add(Mul(Slice(data, starts=[0], ends=[1], axes=[axis]), 0.0), value)\nbegin = Tile(grain, repeats=[max(before, 1) if i == axis else 1 for i in range(data.rank)])\nend = Tile(grain, repeats=[max(behind, 1) if i == axis else 1 for i in range(data.rank)])\nlater = Concat(data, end, axis=axis) if behind > 0 else data\npart = Concat(begin, later, axis=axis) if before > 0 else later\noutput = Pad(part, pads=others, constant_value=value)",
                 let=(("before", "pairs[axis][0]"), ("behind", "pairs[axis][1]")),
-                conditions=(Condition("bvlc/mapping.yaml:901", 'mode == "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:912", 'mode == "constant"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:912",
+                "bvlc/mapping.yaml:923",
                 rewrite="part = Gather(data, whole(pad_places(mode, data.shape[axis], pairs[axis])), axis=axis)\noutput = Pad(part, mode=mode, pads=others)",
-                conditions=(Condition("bvlc/mapping.yaml:912", 'mode != "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:923", 'mode != "constant"'),),
             ),
         ),
         let=(
@@ -1220,19 +1229,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pow": Entry(
-        "bvlc/mapping.yaml:917",
+        "bvlc/mapping.yaml:928",
         (
             Way(
-                "bvlc/mapping.yaml:919",
+                "bvlc/mapping.yaml:930",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:919", "is_scalar(Y) and X.shape == Z.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:930", "is_scalar(Y) and X.shape == Z.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:923",
+                "bvlc/mapping.yaml:934",
                 layers=("Exp",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:923",
+                        "bvlc/mapping.yaml:934",
                         "is_scalar(X) and scalar(X) > 0 and Y.shape == Z.shape",
                     ),
                 ),
@@ -1240,75 +1249,75 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:928",
+        "bvlc/mapping.yaml:939",
         (
             Way(
-                "bvlc/mapping.yaml:930",
+                "bvlc/mapping.yaml:941",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:930",
+                        "bvlc/mapping.yaml:941",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:935",
+                "bvlc/mapping.yaml:946",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:935",
+                        "bvlc/mapping.yaml:946",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:939", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:950", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:941", (Way("bvlc/mapping.yaml:942", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:952", (Way("bvlc/mapping.yaml:953", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:945",
+        "bvlc/mapping.yaml:956",
         (
             Way(
-                "bvlc/mapping.yaml:949",
+                "bvlc/mapping.yaml:960",
                 layers=("Reduction", "Reshape"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:949",
+                        "bvlc/mapping.yaml:960",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:956",
+                "bvlc/mapping.yaml:967",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:956", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:967", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:959",
+        "bvlc/mapping.yaml:970",
         (
             Way(
-                "bvlc/mapping.yaml:969",
+                "bvlc/mapping.yaml:980",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:969",
+                        "bvlc/mapping.yaml:980",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:971",
+                "bvlc/mapping.yaml:982",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:971", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:982", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:976",
+                "bvlc/mapping.yaml:987",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:976", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:987", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1317,45 +1326,45 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:966", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:977", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:982",
+        "bvlc/mapping.yaml:993",
         (
             Way(
-                "bvlc/mapping.yaml:992",
+                "bvlc/mapping.yaml:1003",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:992",
+                        "bvlc/mapping.yaml:1003",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:994",
+                "bvlc/mapping.yaml:1005",
                 layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:994", "is_run(over) and over[-1] == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1005", "is_run(over) and over[-1] == data.rank - 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1001",
+                "bvlc/mapping.yaml:1012",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1001",
+                        "bvlc/mapping.yaml:1012",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1003",
+                "bvlc/mapping.yaml:1014",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1003", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1014", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1008",
+                "bvlc/mapping.yaml:1019",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1008", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1019", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1364,69 +1373,69 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:989", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1000", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1014",
+        "bvlc/mapping.yaml:1025",
         (
             Way(
-                "bvlc/mapping.yaml:1015",
+                "bvlc/mapping.yaml:1026",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1017",
+        "bvlc/mapping.yaml:1028",
         (
             Way(
-                "bvlc/mapping.yaml:1021",
+                "bvlc/mapping.yaml:1032",
                 rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1021", "len(over) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1032", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1023",
+                "bvlc/mapping.yaml:1034",
                 layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1023", "is_run(over) and over[-1] == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1034", "is_run(over) and over[-1] == data.rank - 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1030",
+                "bvlc/mapping.yaml:1041",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1030", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1041", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1034",
+        "bvlc/mapping.yaml:1045",
         (
             Way(
-                "bvlc/mapping.yaml:1038",
+                "bvlc/mapping.yaml:1049",
                 layers=("Reduction", "Reshape"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1038",
+                        "bvlc/mapping.yaml:1049",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1045",
+                "bvlc/mapping.yaml:1056",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1045", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1056", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1048", (Way("bvlc/mapping.yaml:1049", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1059", (Way("bvlc/mapping.yaml:1060", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1051",
+        "bvlc/mapping.yaml:1062",
         (
             Way(
-                "bvlc/mapping.yaml:1052",
+                "bvlc/mapping.yaml:1063",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1053",
+                        "bvlc/mapping.yaml:1064",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1435,90 +1444,90 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RMSNormalization": Entry(
-        "bvlc/mapping.yaml:1059",
+        "bvlc/mapping.yaml:1070",
         (
             Way(
-                "bvlc/mapping.yaml:1060",
+                "bvlc/mapping.yaml:1071",
                 layers=("Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(Condition("bvlc/mapping.yaml:1064", "start > 0", "the batch is not normalized"),),
+                conditions=(Condition("bvlc/mapping.yaml:1075", "start > 0", "the batch is not normalized"),),
             ),
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1080",
+        "bvlc/mapping.yaml:1091",
         (
             Way(
-                "bvlc/mapping.yaml:1086",
+                "bvlc/mapping.yaml:1097",
                 layers=("Reduction", "Bias", "RNN", "Power", "Reshape"),
                 note="by tanh of numbers below 0.001, within 4e-7",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1086",
+                        "bvlc/mapping.yaml:1097",
                         'direction == "forward" and activations[0] == "Tanh" and layout == 0 and not has(clip) and steps > 1',
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1088",
+                        "bvlc/mapping.yaml:1099",
                         "has(Y) and not has(Y_h) and not has(initial_h) and not has(sequence_lens)",
                         "states are no bottoms or tops here",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1112", hook="unrolled"),
+            Way("bvlc/mapping.yaml:1123", hook="unrolled"),
         ),
         let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1114", (Way("bvlc/mapping.yaml:1115", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1125", (Way("bvlc/mapping.yaml:1126", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1117",
+        "bvlc/mapping.yaml:1128",
         (
             Way(
-                "bvlc/mapping.yaml:1127",
+                "bvlc/mapping.yaml:1138",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1127", "plain and len(cuts) == 0"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1129",
-                layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1129", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1134",
-                layers=("Slice",),
-                conditions=(
-                    Condition("bvlc/mapping.yaml:1134", "plain and len(cuts) == 1 and cuts[0][2] == size"),
-                ),
+                conditions=(Condition("bvlc/mapping.yaml:1138", "plain and len(cuts) == 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1140",
                 layers=("Slice",),
+                conditions=(Condition("bvlc/mapping.yaml:1140", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1145",
+                layers=("Slice",),
+                conditions=(
+                    Condition("bvlc/mapping.yaml:1145", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                ),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1151",
+                layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1140",
+                        "bvlc/mapping.yaml:1151",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1146",
+                "bvlc/mapping.yaml:1157",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1146", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1157", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1151",
+                "bvlc/mapping.yaml:1162",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1151",
+                        "bvlc/mapping.yaml:1162",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1158",
+                "bvlc/mapping.yaml:1169",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1158", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1169", "not plain"),),
             ),
         ),
         let=(
@@ -1531,114 +1540,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1163", (Way("bvlc/mapping.yaml:1164", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1167", (Way("bvlc/mapping.yaml:1168", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1174", (Way("bvlc/mapping.yaml:1175", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1178", (Way("bvlc/mapping.yaml:1179", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1170",
+        "bvlc/mapping.yaml:1181",
         (
             Way(
-                "bvlc/mapping.yaml:1171",
+                "bvlc/mapping.yaml:1182",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1178", (Way("bvlc/mapping.yaml:1179", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1189", (Way("bvlc/mapping.yaml:1190", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1182",
+        "bvlc/mapping.yaml:1193",
         (
             Way(
-                "bvlc/mapping.yaml:1183",
+                "bvlc/mapping.yaml:1194",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1185",
+        "bvlc/mapping.yaml:1196",
         (
             Way(
-                "bvlc/mapping.yaml:1187",
+                "bvlc/mapping.yaml:1198",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1187",
+                        "bvlc/mapping.yaml:1198",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1191",
-                layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1191", "is_scalar(B) and A.shape == C.shape"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1195",
-                layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1195", "is_scalar(A) and B.shape == C.shape"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1199",
-                rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1199", "is_constant(B)"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1201",
+                layers=("Power",),
+                conditions=(Condition("bvlc/mapping.yaml:1201", "is_scalar(B) and A.shape == C.shape"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1205",
+                layers=("Power",),
+                conditions=(Condition("bvlc/mapping.yaml:1205", "is_scalar(A) and B.shape == C.shape"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1209",
+                rewrite="C = Add(A, negative(B))",
+                conditions=(Condition("bvlc/mapping.yaml:1209", "is_constant(B)"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1211",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1201", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1211", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1204",
+        "bvlc/mapping.yaml:1214",
         (
             Way(
-                "bvlc/mapping.yaml:1206",
+                "bvlc/mapping.yaml:1216",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1206", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1216", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1208",
+                "bvlc/mapping.yaml:1218",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1208",
+                        "bvlc/mapping.yaml:1218",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1211",
+                "bvlc/mapping.yaml:1221",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1211", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1221", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1213",
+                "bvlc/mapping.yaml:1223",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1213", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1223", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1216", (Way("bvlc/mapping.yaml:1217", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1226", (Way("bvlc/mapping.yaml:1227", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1219",
+        "bvlc/mapping.yaml:1229",
         (
             Way(
-                "bvlc/mapping.yaml:1223",
+                "bvlc/mapping.yaml:1233",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1223", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1233", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1225",
+                "bvlc/mapping.yaml:1235",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1225",
+                        "bvlc/mapping.yaml:1235",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1228",
+                "bvlc/mapping.yaml:1238",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1646,7 +1655,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1228",
+                        "bvlc/mapping.yaml:1238",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1655,65 +1664,65 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "Transpose": Entry(
-        "bvlc/mapping.yaml:1234",
+        "bvlc/mapping.yaml:1244",
         (
             Way(
-                "bvlc/mapping.yaml:1239",
+                "bvlc/mapping.yaml:1249",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1239", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1249", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1242",
+                "bvlc/mapping.yaml:1252",
                 layers=("Reshape", "Im2col", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1242", "len(swap) == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1252", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1250",
+                "bvlc/mapping.yaml:1260",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1250", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1260", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1257",
+        "bvlc/mapping.yaml:1267",
         (
             Way(
-                "bvlc/mapping.yaml:1258",
+                "bvlc/mapping.yaml:1268",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1260",
+        "bvlc/mapping.yaml:1270",
         (
             Way(
-                "bvlc/mapping.yaml:1264",
+                "bvlc/mapping.yaml:1274",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1264",
+                        "bvlc/mapping.yaml:1274",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1266",
+                "bvlc/mapping.yaml:1276",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1266",
+                        "bvlc/mapping.yaml:1276",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1268",
+                "bvlc/mapping.yaml:1278",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1268", "not is_constant(condition)"),
+                    Condition("bvlc/mapping.yaml:1278", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1270",
+                        "bvlc/mapping.yaml:1280",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1728,21 +1737,21 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1277",
-        (Way("bvlc/mapping.yaml:1278", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1287",
+        (Way("bvlc/mapping.yaml:1288", rewrite="tops[0] = Abs(bottom)"),),
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1280",
+        "bvlc/mapping.yaml:1290",
         (
             Way(
-                "bvlc/mapping.yaml:1290",
+                "bvlc/mapping.yaml:1300",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1290", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1300", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1295",
+                "bvlc/mapping.yaml:1305",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1295", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1305", "not has(axis)"),),
             ),
         ),
         let=(
@@ -1752,36 +1761,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1286",
+                "bvlc/mapping.yaml:1296",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1303",
+        "bvlc/mapping.yaml:1313",
         (
             Way(
-                "bvlc/mapping.yaml:1309",
+                "bvlc/mapping.yaml:1319",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1309", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1319", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1314",
+                        "bvlc/mapping.yaml:1324",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1318",
+                "bvlc/mapping.yaml:1328",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1318", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1328", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1791,14 +1800,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1324",
+        "bvlc/mapping.yaml:1334",
         (
             Way(
-                "bvlc/mapping.yaml:1325",
+                "bvlc/mapping.yaml:1335",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1326",
+                        "bvlc/mapping.yaml:1336",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -1807,24 +1816,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1330",
+        "bvlc/mapping.yaml:1340",
         (
             Way(
-                "bvlc/mapping.yaml:1340",
+                "bvlc/mapping.yaml:1350",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1340", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1350", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1342",
+                        "bvlc/mapping.yaml:1352",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1345",
+                "bvlc/mapping.yaml:1355",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1345", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1355", "len(bottoms) == 2"),),
             ),
         ),
         let=(
@@ -1834,26 +1843,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1337",
+                "bvlc/mapping.yaml:1347",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1348",
-        (Way("bvlc/mapping.yaml:1349", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1358",
+        (Way("bvlc/mapping.yaml:1359", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1351",
+        "bvlc/mapping.yaml:1361",
         (
             Way(
-                "bvlc/mapping.yaml:1352",
+                "bvlc/mapping.yaml:1362",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1355",
+                        "bvlc/mapping.yaml:1365",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -1862,10 +1871,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1359",
+        "bvlc/mapping.yaml:1369",
         (
             Way(
-                "bvlc/mapping.yaml:1360",
+                "bvlc/mapping.yaml:1370",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1877,27 +1886,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1369",
+                        "bvlc/mapping.yaml:1379",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1371",
+                        "bvlc/mapping.yaml:1381",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1373",
+                        "bvlc/mapping.yaml:1383",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1375",
+                        "bvlc/mapping.yaml:1385",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1377",
+                        "bvlc/mapping.yaml:1387",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -1906,10 +1915,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1386",
+        "bvlc/mapping.yaml:1396",
         (
             Way(
-                "bvlc/mapping.yaml:1387",
+                "bvlc/mapping.yaml:1397",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -1918,12 +1927,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1392",
+                        "bvlc/mapping.yaml:1402",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1394",
+                        "bvlc/mapping.yaml:1404",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -1932,10 +1941,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1399",
+        "bvlc/mapping.yaml:1409",
         (
             Way(
-                "bvlc/mapping.yaml:1400",
+                "bvlc/mapping.yaml:1410",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1947,17 +1956,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1409",
+                        "bvlc/mapping.yaml:1419",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1411",
+                        "bvlc/mapping.yaml:1421",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1413",
+                        "bvlc/mapping.yaml:1423",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -1966,24 +1975,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1422",
-        (Way("bvlc/mapping.yaml:1423", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1432",
+        (Way("bvlc/mapping.yaml:1433", rewrite="tops[0] = Identity(bottom)"),),
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1426",
+        "bvlc/mapping.yaml:1436",
         (
             Way(
-                "bvlc/mapping.yaml:1431",
+                "bvlc/mapping.yaml:1441",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1431", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1441", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1433",
+                "bvlc/mapping.yaml:1443",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1433", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1443", "not has(shape)"),),
             ),
         ),
         let=(
@@ -1992,75 +2001,75 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1438",
+        "bvlc/mapping.yaml:1448",
         (
             Way(
-                "bvlc/mapping.yaml:1446",
+                "bvlc/mapping.yaml:1456",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1446",
+                        "bvlc/mapping.yaml:1456",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1448",
+                "bvlc/mapping.yaml:1458",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1448", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1450",
-                rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1450", 'operation == "SUM" and coeff == ()'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1452",
-                rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1452", 'operation == "SUM"'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1454",
-                rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1454", 'operation == "PROD" and len(bottoms) == 2'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1456",
-                rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1456", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1458", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1460",
+                rewrite="tops[0] = Sum(*bottoms)",
+                conditions=(Condition("bvlc/mapping.yaml:1460", 'operation == "SUM" and coeff == ()'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1462",
+                rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
+                conditions=(Condition("bvlc/mapping.yaml:1462", 'operation == "SUM"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1464",
+                rewrite="tops[0] = Mul(*bottoms)",
+                conditions=(Condition("bvlc/mapping.yaml:1464", 'operation == "PROD" and len(bottoms) == 2'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1466",
+                rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
+                conditions=(Condition("bvlc/mapping.yaml:1466", 'operation == "PROD"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1470",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1460", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1470", 'operation == "MAX"'),),
             ),
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1441",
+                "bvlc/mapping.yaml:1451",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1443",
+                "bvlc/mapping.yaml:1453",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1463",
-        (Way("bvlc/mapping.yaml:1464", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1473",
+        (Way("bvlc/mapping.yaml:1474", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1466",
+        "bvlc/mapping.yaml:1476",
         (
             Way(
-                "bvlc/mapping.yaml:1467",
+                "bvlc/mapping.yaml:1477",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1469",
+                        "bvlc/mapping.yaml:1479",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2069,10 +2078,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1476",
+        "bvlc/mapping.yaml:1486",
         (
             Way(
-                "bvlc/mapping.yaml:1477",
+                "bvlc/mapping.yaml:1487",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2080,7 +2089,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1481",
+                        "bvlc/mapping.yaml:1491",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2089,21 +2098,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1487",
+        "bvlc/mapping.yaml:1497",
         (
             Way(
-                "bvlc/mapping.yaml:1488",
+                "bvlc/mapping.yaml:1498",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1492", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1502", "first <= last", "end_axis comes before axis"),),
             ),
         ),
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1496",
+        "bvlc/mapping.yaml:1506",
         (
             Way(
-                "bvlc/mapping.yaml:1497",
+                "bvlc/mapping.yaml:1507",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2118,12 +2127,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1509",
+                        "bvlc/mapping.yaml:1519",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1511",
+                        "bvlc/mapping.yaml:1521",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2132,17 +2141,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1518",
+        "bvlc/mapping.yaml:1528",
         (
             Way(
-                "bvlc/mapping.yaml:1529",
+                "bvlc/mapping.yaml:1539",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:1529", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1539", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1531",
+                "bvlc/mapping.yaml:1541",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:1531", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1541", "start != 1"),),
             ),
         ),
         let=(
@@ -2153,26 +2162,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1526",
+                "bvlc/mapping.yaml:1536",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:1537",
-        (Way("bvlc/mapping.yaml:1538", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:1547",
+        (Way("bvlc/mapping.yaml:1548", inputs="[s.dim for s in shape]"),),
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:1540",
+        "bvlc/mapping.yaml:1550",
         (
             Way(
-                "bvlc/mapping.yaml:1541",
+                "bvlc/mapping.yaml:1551",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1544",
+                        "bvlc/mapping.yaml:1554",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2181,40 +2190,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:1551",
+        "bvlc/mapping.yaml:1561",
         (
             Way(
-                "bvlc/mapping.yaml:1559",
+                "bvlc/mapping.yaml:1569",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:1559", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1569", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1561",
+                "bvlc/mapping.yaml:1571",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:1561", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1571", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1554",
+                "bvlc/mapping.yaml:1564",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:1556", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:1566", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:1568", (Way("bvlc/mapping.yaml:1569", hook="read_lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:1578", (Way("bvlc/mapping.yaml:1579", hook="read_lstm"),)),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:1573",
+        "bvlc/mapping.yaml:1583",
         (
             Way(
-                "bvlc/mapping.yaml:1574",
+                "bvlc/mapping.yaml:1584",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1577",
+                        "bvlc/mapping.yaml:1587",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2223,17 +2232,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:1586",
+        "bvlc/mapping.yaml:1596",
         (
             Way(
-                "bvlc/mapping.yaml:1594",
+                "bvlc/mapping.yaml:1604",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:1594", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:1604", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1598",
+                "bvlc/mapping.yaml:1608",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:1598", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:1608", "normalize_variance"),),
             ),
         ),
         let=(
@@ -2242,48 +2251,48 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1591",
+                "bvlc/mapping.yaml:1601",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:1605",
-        (Way("bvlc/mapping.yaml:1606", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:1615",
+        (Way("bvlc/mapping.yaml:1616", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
     ),
     "Pooling": Entry(
         "bvlc_master/mapping.yaml:69",
         (
             Way(
-                "bvlc/mapping.yaml:1637",
+                "bvlc/mapping.yaml:1647",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:1637", 'pool == "MAX" and len(tops) == 1'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1639",
-                rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:1639", 'pool == "MAX" and len(tops) == 2'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1644",
-                rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:1644", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1647", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1649",
+                rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
+                conditions=(Condition("bvlc/mapping.yaml:1649", 'pool == "MAX" and len(tops) == 2'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1654",
+                rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
+                conditions=(Condition("bvlc/mapping.yaml:1654", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1659",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1649", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1659", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1651",
+                "bvlc/mapping.yaml:1661",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1651", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1661", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1653",
+                "bvlc/mapping.yaml:1663",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1653", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1663", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2297,76 +2306,76 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1618",
+                "bvlc/mapping.yaml:1628",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:1620",
+                "bvlc/mapping.yaml:1630",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1622",
+                "bvlc/mapping.yaml:1632",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1624",
+                "bvlc/mapping.yaml:1634",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1626",
+                "bvlc/mapping.yaml:1636",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:1628",
+                "bvlc/mapping.yaml:1638",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1630",
+                "bvlc/mapping.yaml:1640",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:1632",
+                "bvlc/mapping.yaml:1642",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1634",
+                "bvlc/mapping.yaml:1644",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:1659",
+        "bvlc/mapping.yaml:1669",
         (
             Way(
-                "bvlc/mapping.yaml:1662",
+                "bvlc/mapping.yaml:1672",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:1662", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1672", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1664",
+                "bvlc/mapping.yaml:1674",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:1664", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1674", "scale != 0 and power != 0"),),
             ),
         ),
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:1670",
+        "bvlc/mapping.yaml:1680",
         (
             Way(
-                "bvlc/mapping.yaml:1671",
+                "bvlc/mapping.yaml:1681",
                 rewrite="tops[0] = PRelu(bottom, reshape(blobs[0], [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1673",
+                        "bvlc/mapping.yaml:1683",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2375,27 +2384,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:1678",
+        "bvlc/mapping.yaml:1688",
         (
             Way(
-                "bvlc/mapping.yaml:1683",
+                "bvlc/mapping.yaml:1693",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1683", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1693", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1687",
+                "bvlc/mapping.yaml:1697",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1687", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1697", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1691",
+                "bvlc/mapping.yaml:1701",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1691", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1701", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1695",
+                "bvlc/mapping.yaml:1705",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1695", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1705", 'operation == "MEAN"'),),
             ),
         ),
         let=(
@@ -2404,43 +2413,43 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:1700",
+        "bvlc/mapping.yaml:1710",
         (
             Way(
-                "bvlc/mapping.yaml:1701",
+                "bvlc/mapping.yaml:1711",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1704",
+        "bvlc/mapping.yaml:1714",
         (
             Way(
-                "bvlc/mapping.yaml:1705",
+                "bvlc/mapping.yaml:1715",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
     ),
-    "RNN": Entry("bvlc/mapping.yaml:1707", (Way("bvlc/mapping.yaml:1708", hook="read_rnn"),)),
+    "RNN": Entry("bvlc/mapping.yaml:1717", (Way("bvlc/mapping.yaml:1718", hook="read_rnn"),)),
     "Scale": Entry(
-        "bvlc/mapping.yaml:1712",
+        "bvlc/mapping.yaml:1722",
         (
             Way(
-                "bvlc/mapping.yaml:1724",
+                "bvlc/mapping.yaml:1734",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(blobs[1], shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1724", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1734", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1726",
+                        "bvlc/mapping.yaml:1736",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1731",
+                "bvlc/mapping.yaml:1741",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(blobs[0], shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:1731", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1741", "len(bottoms) == 2"),),
             ),
         ),
         let=(
@@ -2450,27 +2459,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1719",
+                "bvlc/mapping.yaml:1729",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:1721",
+                "bvlc/mapping.yaml:1731",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:1736",
-        (Way("bvlc/mapping.yaml:1737", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:1746",
+        (Way("bvlc/mapping.yaml:1747", rewrite="tops[0] = Sigmoid(bottom)"),),
     ),
-    "Silence": Entry("bvlc/mapping.yaml:1740", (Way("bvlc/mapping.yaml:1741", rewrite=""),)),
+    "Silence": Entry("bvlc/mapping.yaml:1750", (Way("bvlc/mapping.yaml:1751", rewrite=""),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1743",
+        "bvlc/mapping.yaml:1753",
         (
             Way(
-                "bvlc/mapping.yaml:1744",
+                "bvlc/mapping.yaml:1754",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2479,12 +2488,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1749",
+                        "bvlc/mapping.yaml:1759",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1751",
+                        "bvlc/mapping.yaml:1761",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2493,78 +2502,78 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:1755",
+        "bvlc/mapping.yaml:1765",
         (
             Way(
-                "bvlc/mapping.yaml:1756",
+                "bvlc/mapping.yaml:1766",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:1759",
-        (Way("bvlc/mapping.yaml:1760", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:1769",
+        (Way("bvlc/mapping.yaml:1770", rewrite="tops = [Identity(bottom) for top in tops]"),),
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:1762",
+        "bvlc/mapping.yaml:1772",
         (
             Way(
-                "bvlc/mapping.yaml:1773",
+                "bvlc/mapping.yaml:1783",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1773", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:1783", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1775",
+                "bvlc/mapping.yaml:1785",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1775", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:1785", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1777",
+                "bvlc/mapping.yaml:1787",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1777", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1787", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1780",
+                "bvlc/mapping.yaml:1790",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1780", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1790", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1768",
+                "bvlc/mapping.yaml:1778",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1770",
+                "bvlc/mapping.yaml:1780",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:1785",
-        (Way("bvlc/mapping.yaml:1786", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:1795",
+        (Way("bvlc/mapping.yaml:1796", rewrite="tops[0] = Tanh(bottom)"),),
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:1789",
+        "bvlc/mapping.yaml:1799",
         (
             Way(
-                "bvlc/mapping.yaml:1790",
+                "bvlc/mapping.yaml:1800",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1792",
+        "bvlc/mapping.yaml:1802",
         (
             Way(
-                "bvlc/mapping.yaml:1793",
+                "bvlc/mapping.yaml:1803",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1794", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:1804", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),

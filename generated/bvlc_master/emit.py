@@ -1325,13 +1325,50 @@ def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
-def emit_lrn(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:671)."""
-    if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:671")
+def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
+    """LRN -> LRN (bvlc/mapping.yaml:668)."""
     if X.rank != 4:
-        raise Refused("LRN takes blobs of four axes", "bvlc/mapping.yaml:668")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:668")
+    if op.size % 2 != 1:
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:668")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
+
+
+def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
+    """LRN -> other ops (bvlc/mapping.yaml:671)."""
+    places = lib.product(X.shape[2:])
+    if X.rank == 4:
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:671")
+    column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
+    normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
+    e.apply(hub.Reshape(shape=(0,) + X.shape[1:]), (normal,), (Y,))
+
+
+def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
+    """LRN -> other ops (bvlc/mapping.yaml:679)."""
+    channels = X.shape[1]
+    if X.rank != 4:
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:679")
+    if op.size % 2 != 0:
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:679")
+    mean = e.value(
+        hub.Conv(kernel_shape=(1, 1)),
+        (
+            e.value(hub.Mul(), (X, X)),
+            lib.reshape(lib.band(channels, op.size), (channels, channels, 1, 1)),
+        ),
+    )
+    e.apply(
+        hub.Mul(),
+        (
+            X,
+            e.value(
+                hub.Pow(),
+                (e.value(hub.Add(), (e.value(hub.Mul(), (mean, op.alpha)), op.bias)), -op.beta),
+            ),
+        ),
+        (Y,),
+    )
 
 
 def emit_lstm(
@@ -1349,20 +1386,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:676)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:687)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:680)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:691)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:680")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:691")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:680")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:691")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:680")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:691")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:680")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:691")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1372,137 +1409,137 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:688)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:699)."""
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:688")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:699")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:688")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:699")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:688")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:699")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:688")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:699")
     stack = e.value(hub.Reshape(shape=(-1, depth, 1, width)), (B,))
     mixed = e.value(hub.Conv(kernel_shape=(1, 1)), (stack, lib.reshape(A, (rows, depth, 1, 1))))
     e.apply(hub.Reshape(shape=lib.free_batch(Y.shape, B.rank > 2)), (mixed,), (Y,))
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:697)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:708)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:697")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:708")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:697")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:708")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:697")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:708")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:699)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:710)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:710")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:710")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:710")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:702)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:713)."""
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:702")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:713")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:702")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:713")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:702")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:713")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:702")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:713")
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
     e.apply(hub.ReduceSum(axes=(-1,), keepdims=0), (e.value(hub.Mul(), (rows, columns)),), (Y,))
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:709)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:720)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:709")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:720")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:709")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:720")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:711)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:722)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:711")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:722")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:716)."""
+    """Max -> other ops (bvlc/mapping.yaml:727)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:716")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:727")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:718)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:729)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:718")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:729")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:718",
+            "bvlc/mapping.yaml:729",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:721)."""
+    """Max -> other ops (bvlc/mapping.yaml:732)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:721")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:732")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:721")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:732")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:721")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:732")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:721")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:732")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:723)."""
+    """Max -> other ops (bvlc/mapping.yaml:734)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:723")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:734")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:723")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:734")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:723")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:734")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:723")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:734")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:725)."""
+    """Max -> other ops (bvlc/mapping.yaml:736)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:725")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:736")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:727)."""
+    """Max -> other ops (bvlc/mapping.yaml:738)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:727")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:738")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:727")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:738")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:727")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:738")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1511,13 +1548,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:729)."""
+    """Max -> other ops (bvlc/mapping.yaml:740)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:729")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:740")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:729")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:740")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:729")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:740")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1538,7 +1575,7 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if Indices is not None:
         raise Refused("does not hold: not has(Indices)", "bvlc_master/mapping.yaml:43")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:742")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
         raise Refused("Caffe would compute another number of windows", "bvlc_master/mapping.yaml:45")
     e.layer(
@@ -1558,18 +1595,18 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:746)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:757)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:746")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:757")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:746")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:757")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:742")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1586,7 +1623,7 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:757)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:768)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
@@ -1594,13 +1631,13 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:757")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:768")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:757")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:768")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:757")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:768")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:742")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
     every = e.value(
         hub.MaxPool(
             kernel_shape=op.kernel_shape,
@@ -1613,29 +1650,29 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:762)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:773)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:762")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:773")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:762")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:773")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:762")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:773")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:742")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:766)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:777)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:766")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:777")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:742")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1650,13 +1687,13 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:771)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:782)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:771")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:782")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:742")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
     padded = e.value(
         hub.Pad(
             pads=(0, 0) + begins + (0, 0) + op.pads[axes:],
@@ -1672,14 +1709,14 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:775)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:786)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:775")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:786")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:775")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:786")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:742")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1690,15 +1727,15 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:785)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:796)."""
     axes = len(op.kernel_shape)
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:785")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:796")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:742")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
     flat = e.value(
         hub.MaxPool(kernel_shape=k[1:], strides=s[1:], dilations=op.dilations[1:]),
         (e.value(hub.Reshape(shape=planes), (X,)),),
@@ -1717,11 +1754,11 @@ def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:797)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:808)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:798")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:809")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:798")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:809")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1735,11 +1772,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:808)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:819)."""
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:808")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:819")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:805")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:816")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1749,53 +1786,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:810)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:821)."""
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:810")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:821")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:805")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:816")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:816)."""
+    """Min -> other ops (bvlc/mapping.yaml:827)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:816")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:827")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:816")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:827")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:816")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:827")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:816")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:827")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:818)."""
+    """Min -> other ops (bvlc/mapping.yaml:829)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:818")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:829")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:818")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:829")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:818")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:829")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:818")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:829")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:820)."""
+    """Min -> other ops (bvlc/mapping.yaml:831)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:820")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:831")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:822)."""
+    """Min -> other ops (bvlc/mapping.yaml:833)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:822")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:833")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:822")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:833")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1804,11 +1841,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:824)."""
+    """Min -> other ops (bvlc/mapping.yaml:835)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:824")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:835")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:824")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:835")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -1817,41 +1854,41 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:829)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:840)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:829")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:840")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:829")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:840")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:829")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:840")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:833)."""
+    """Mul -> other ops (bvlc/mapping.yaml:844)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:833")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:844")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:833")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:844")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:835)."""
+    """Mul -> Power (bvlc/mapping.yaml:846)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:835")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:846")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:835")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:846")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:839)."""
+    """Mul -> Scale (bvlc/mapping.yaml:850)."""
     span = lib.span_of(A.shape, B.shape)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:839")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:850")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:839")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:850")
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -1861,79 +1898,79 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Reshape + Scale (bvlc/mapping.yaml:848)."""
+    """Mul -> Reshape + Scale (bvlc/mapping.yaml:859)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:848")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:859")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:848")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:859")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:848")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:859")
     shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
     e.layer(layers.Scale(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:857)."""
+    """Mul -> other ops (bvlc/mapping.yaml:868)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:857")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:868")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:857")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:868")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:859)."""
+    """Mul -> other ops (bvlc/mapping.yaml:870)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:859")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:870")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:861)."""
+    """Mul -> other ops (bvlc/mapping.yaml:872)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:861",
+            "bvlc/mapping.yaml:872",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:863)."""
+    """Mul -> other ops (bvlc/mapping.yaml:874)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:863")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:874")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:863")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:874")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:867)."""
+    """Neg -> Power (bvlc/mapping.yaml:878)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:871)."""
+    """Not -> Power (bvlc/mapping.yaml:882)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:876)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:887)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:876")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:887")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:876")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:887")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:876")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:887")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:879)."""
+    """Or -> other ops (bvlc/mapping.yaml:890)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:879")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:890")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:879")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:890")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -1942,17 +1979,17 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:892)."""
+    """Pad -> other ops (bvlc/mapping.yaml:903)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:892")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:903")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:894)."""
+    """Pad -> other ops (bvlc/mapping.yaml:905)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -1960,25 +1997,25 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
     grown = tuple(max(0, p[0]) for p in pairs) + tuple(max(0, p[1]) for p in pairs)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:894")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:905")
     cut = e.value(hub.Slice(starts=inner, ends=outer), (data,))
     e.apply(hub.Pad(mode=op.mode, pads=grown, constant_value=value), (cut,), (output,))
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:898)."""
+    """Pad -> other ops (bvlc/mapping.yaml:909)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:898")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:909")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:898")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:909")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:898")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:909")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:898")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:909")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -1991,7 +2028,7 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:901)."""
+    """Pad -> other ops (bvlc/mapping.yaml:912)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
@@ -2000,7 +2037,7 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     before = pairs[axis][0]
     behind = pairs[axis][1]
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:901")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:912")
     grain = e.value(
         hub.Add(),
         (
@@ -2025,13 +2062,13 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:912)."""
+    """Pad -> other ops (bvlc/mapping.yaml:923)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:912")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:923")
     part = e.value(
         hub.Gather(axis=axis),
         (data, lib.whole(lib.pad_places(op.mode, data.shape[axis], pairs[axis]))),
@@ -2040,49 +2077,49 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:919)."""
+    """Pow -> Power (bvlc/mapping.yaml:930)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:930")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:930")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:923)."""
+    """Pow -> Exp (bvlc/mapping.yaml:934)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:934")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:934")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:934")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:930)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:941)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:930")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:941")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:930")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:941")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:930")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:941")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:935)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:946)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:935")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:946")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:935")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:946")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:935")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:946")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:939)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:950)."""
     e.apply(
         hub.Sub(),
         (
@@ -2094,19 +2131,19 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:942)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:953)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:949)."""
+    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:960)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:949")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:960")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:949")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:960")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:949")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:960")
     top = e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2114,80 +2151,80 @@ def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:956)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:967)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:956")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:967")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:969)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:980)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:969")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:980")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:969")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:980")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:969")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:980")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:969")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:980")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:966")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:977")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:971)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:982)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:971")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:982")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:966")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:977")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.MaxPool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:976)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:987)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:976")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:987")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:966")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:977")
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:992)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1003)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:992")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1003")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:992")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1003")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:992")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1003")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:989")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1000")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:994)."""
+    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1005)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:994")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1005")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:994")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1005")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:989")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1000")
     top = e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2195,49 +2232,49 @@ def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1001)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1012)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1001")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1012")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1001")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1012")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1001")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1012")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:989")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1000")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1003)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1014)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1014")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:989")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1000")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.AveragePool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1008)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1019)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1008")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1019")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:989")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1000")
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1015)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1026)."""
     e.apply(
         hub.Neg(),
         (
@@ -2255,20 +2292,20 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1021)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1032)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1021")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1032")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1023)."""
+    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1034)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1023")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1034")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1023")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1034")
     top = e.layer(layers.Reduction(axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2276,10 +2313,10 @@ def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1030)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1041)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1030")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1041")
     e.apply(
         hub.Mul(),
         (
@@ -2291,14 +2328,14 @@ def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1038)."""
+    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1049)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1038")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1049")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1038")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1049")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1038")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1049")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2306,32 +2343,32 @@ def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, redu
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1045)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1056)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1045")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1056")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1049)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1060)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1052)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1063)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1053")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1064")
     e.layer(layers.Reshape(shape=layers.BlobShape(dim=shape)), (data,), tops=(reshaped,))
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1060)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1071)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1064")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1075")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
     top = e.layer(layers.Scale(axis=0), (X, factors))
@@ -2355,27 +2392,27 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1086)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1097)."""
     size = R.shape[2]
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1086")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1097")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1086")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1097")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1086")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1097")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1086")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1097")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1086")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1097")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1088")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1099")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1088")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1099")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1088")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1099")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1088")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1099")
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
     top = e.layer(
@@ -2405,47 +2442,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1112)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1123)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1115)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1126)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1127)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1138)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1127")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1138")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1127")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1138")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1129)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1140)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1129")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1140")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1129")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1140")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1129")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1140")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1134)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1145)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2453,11 +2490,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1134")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1145")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1134")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1145")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1134")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1145")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2468,7 +2505,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1140)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1151)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2476,13 +2513,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1140")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1151")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1140")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1151")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1140")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1151")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1140")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1151")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2493,16 +2530,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1146)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1157)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1146")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1157")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1146")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1157")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2516,7 +2553,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1151)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1162)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2526,13 +2563,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1151")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1162")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1151")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1162")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1151")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1162")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1151")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1162")
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
     e.apply(
         hub.Conv(kernel_shape=window, strides=strides[2:], group=channels),
@@ -2542,7 +2579,7 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1158)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1169)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2550,7 +2587,7 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     at = lib.first_step(by)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1158")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1169")
     part = e.value(
         hub.Gather(axis=along[at]),
         (data, lib.whole(lib.slice_range(data.shape[along[at]], starts[at], ends[at], by[at]))),
@@ -2568,17 +2605,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1164)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1175)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1168)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1179)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1171)."""
+    """Split -> Slice (bvlc/mapping.yaml:1182)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2588,141 +2625,141 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1179)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1190)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1183)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1194)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1187)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1198)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1187")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1198")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1187")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1198")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1187")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1198")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1191)."""
+    """Sub -> Power (bvlc/mapping.yaml:1201)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1191")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1201")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1191")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1201")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1195)."""
+    """Sub -> Power (bvlc/mapping.yaml:1205)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1195")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1205")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1195")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1205")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1199)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1209)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1199")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1209")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1201)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1211)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1201")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1211")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1206)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1216)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1206")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1216")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1208)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1218)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1208")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1218")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1208",
+            "bvlc/mapping.yaml:1218",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1211)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1221)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1211")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1221")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1213)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1223)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1213")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1223")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1217)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1227)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1223)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1233)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1223")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1233")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1225)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1235)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1225")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1235")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1225")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1235")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1228)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1238)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1228")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1238")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1228")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1238")
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1239)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1249)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1239")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1249")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1242)."""
+    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1252)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1242")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1252")
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(swap[0], 1, swap[1] * swap[2], swap[3]))), (data,))
     top = e.layer(layers.Im2col(kernel_h=swap[2], kernel_w=1, stride_h=swap[2], stride_w=1), (top,))
     e.layer(
@@ -2733,11 +2770,11 @@ def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1250)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1260)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1250")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1260")
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
     whole = e.value(hub.Transpose(perm=lib.other_swaps(data.shape, op.perm)), (half,))
@@ -2745,18 +2782,18 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1258)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1268)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1264)."""
+    """Where -> other ops (bvlc/mapping.yaml:1274)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1264")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1274")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1264")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1274")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1264")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1274")
     e.apply(
         hub.Add(),
         (
@@ -2768,13 +2805,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1266)."""
+    """Where -> other ops (bvlc/mapping.yaml:1276)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1266")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1276")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1266")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1276")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1266")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1276")
     e.apply(
         hub.Add(),
         (
@@ -2786,19 +2823,19 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1268)."""
+    """Where -> other ops (bvlc/mapping.yaml:1278)."""
     on = lib.element_type("float32")
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1268")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1278")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1270",
+            "bvlc/mapping.yaml:1280",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1270",
+            "bvlc/mapping.yaml:1280",
         )
     gate = e.value(hub.Cast(to=on), (condition,))
     e.apply(
@@ -2985,207 +3022,213 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:658"),)),
     hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:661"),)),
     hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:664"),)),
-    hub.LRN: Rule((Alternative(emit_lrn, "bvlc/mapping.yaml:671"),)),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:676"),)),
+    hub.LRN: Rule(
+        (
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:668"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:671"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:679"),
+        ),
+    ),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:687"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:680"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:688"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:697"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:699"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:702"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:709"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:711"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:691"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:699"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:708"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:710"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:713"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:720"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:722"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:716"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:718"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:721"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:723"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:725"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:727"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:729"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:727"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:729"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:732"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:734"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:736"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:738"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:740"),
         ),
     ),
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "bvlc_master/mapping.yaml:43"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:746"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:757"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:762"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:766"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:771"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:775"),
-            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:785"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:757"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:768"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:773"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:777"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:782"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:786"),
+            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:796"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:797"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:808"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:808"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:810"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:819"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:821"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:816"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:818"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:820"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:822"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:824"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:827"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:829"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:831"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:833"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:835"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:829"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:833"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:835"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:839"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:848"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:857"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:859"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:861"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:863"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:840"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:844"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:846"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:850"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:859"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:868"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:870"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:872"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:874"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:867"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:871"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:878"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:882"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:876"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:879"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:887"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:890"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:892"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:894"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:898"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:901"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:912"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:903"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:905"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:909"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:912"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:923"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:919"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:923"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:930"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:934"),
         ),
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:930"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:935"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:939"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:941"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:946"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:950"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:942"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:953"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:949"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:956"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:960"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:967"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:969"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:971"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:976"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:980"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:982"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:987"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:992"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:994"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1001"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1003"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1008"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1003"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1005"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1012"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1014"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1019"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1015"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1026"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1021"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1023"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1030"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1032"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1034"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1041"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1038"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1045"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1049"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1056"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1049"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1052"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1060"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1060"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1063"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1071"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1086",
+                "bvlc/mapping.yaml:1097",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1112"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1123"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1115"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1126"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1127"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1129"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1134"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1140"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1146"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1151"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1158"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1138"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1140"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1145"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1151"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1157"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1162"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1169"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1164"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1168"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1171"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1179"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1183"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1175"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1179"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1182"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1190"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1194"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1187"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1191"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1195"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1199"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1201"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1198"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1201"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1205"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1209"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1211"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1206"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1208"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1211"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1213"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1216"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1218"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1221"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1223"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1217"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1227"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1223"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1225"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1228"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1233"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1235"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1238"),
         ),
     ),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1239"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1242"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1250"),
+            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1249"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1252"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1260"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1258"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1268"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1264"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1266"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1268"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1274"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1276"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1278"),
         ),
     ),
     hub.Swish: Rule((Alternative(emit_swish, "bvlc_master/mapping.yaml:59"),)),

@@ -134,6 +134,14 @@ ENTRIES = (
         "ops:\n  Relu: {layer: ReLU}",
     ),
     Entry(
+        "bottoms",
+        "a layer has no bottom",
+        "Inputs that blobs: reads are no bottoms, and here it reads all of them. Their sizes "
+        "(X.shape) can be read.",
+        "ops:\n  Relu: {layer: ReLU, blobs: [X]}",
+        "ops:\n  Relu: {layer: ReLU, blobs: ['full(X.shape[1:2], 1.0)']}",
+    ),
+    Entry(
         "kept",
         "the top that goes on is none of the layer's",
         "A layer has one top and loose: further ones; kept: is the place among all of the one that goes on.",

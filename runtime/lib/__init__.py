@@ -36,6 +36,7 @@ from caffeforge.runtime.lib.broadcasting import (
     without_gaps,
 )
 from caffeforge.runtime.lib.matrices import (
+    band,
     repeats_whole,
     resize_matrix,
     resized,
@@ -110,6 +111,7 @@ __all__ = [
     "add",
     "array",
     "axis_of",
+    "band",
     "begin_mark",
     "block_swap",
     "broadcast_axis",

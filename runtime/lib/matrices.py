@@ -109,6 +109,13 @@ def sub_pixel_kernel(channels: int, block: int) -> Array:
     return Dense(np.tile(taps, (channels, 1, 1, 1)))
 
 
+def band(channels: int, size: int) -> Array:
+    """Return the square matrix that takes the mean over ONNX's LRN window of `size` channels."""
+    away = np.arange(channels)[None, :] - np.arange(channels)[:, None]
+    inside = (away >= -((size - 1) // 2)) & (away <= size // 2)
+    return Dense((inside / size).astype(np.float32))
+
+
 def triangle(size: int, exclusive: int, reverse: int) -> Array:
     """Return the matrix (size, size) by which x @ matrix is the running sum of x, float32."""
     matrix = np.triu(np.ones((size, size), "float32"), 1 if exclusive else 0)

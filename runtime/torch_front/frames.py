@@ -69,4 +69,4 @@ def _users(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSumm
 
 
 def _foreign(filename: str) -> bool:
-    return filename.startswith((_TORCH, "<"))
+    return filename.startswith((_TORCH, _HERE, "<"))

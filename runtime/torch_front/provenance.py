@@ -18,7 +18,6 @@ SPLICED: Final = "spliced_from"
 SCOPE: Final = "scope"
 SOURCE: Final = "source"
 
-_SCRIPT_LINE = re.compile(r"(.+)\((\d+)\): ")
 _REPETITION = re.compile(r"@(\d+)$")
 
 
@@ -64,9 +63,9 @@ def short_name(node: Node) -> str:
 
 
 def _line(node: Node) -> str:
-    """Return the user's line as ``file:line``; TorchScript writes ``file(line): function``."""
-    noted = _SCRIPT_LINE.match((node.meta.get("custom") or {}).get(SOURCE, ""))
-    return f"{noted[1]}:{noted[2]}" if noted else frames.line_of_trace(node.meta.get("stack_trace") or "")
+    """Return the user's line as ``file:line``, or "" if it is not known."""
+    noted: str = (node.meta.get("custom") or {}).get(SOURCE, "")
+    return noted or frames.line_of_trace(node.meta.get("stack_trace") or "")
 
 
 def origin(node: Node) -> Origin:

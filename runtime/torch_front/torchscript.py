@@ -7,6 +7,7 @@ program of ATen operators, with the parameters under their names.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ from torch.utils import _pytree as pytree
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.torch_front.provenance import SCOPE, SOURCE
 
+_TRACED_LINE: Final = re.compile(r"(.+)\((\d+)\): ")
+_SCRIPTED_LINE: Final = re.compile(r'\s*File "(.+)", line (\d+)')
 _TORCH: Final = os.path.dirname(torch.__file__) + os.sep
 
 # Nodes that compute nothing of a net: numbers, lists, checks.
@@ -198,6 +201,12 @@ def _overload(node: Any) -> OpOverload:
 
 
 def _source(node: Any) -> str:
-    """Return the user's line as ``file(line): function``, which survives saving; empty if it is not known."""
-    lines = node.sourceRange().splitlines()
-    return next((line for line in lines if "(" in line and not line.startswith(_TORCH)), "")
+    """Return the user's line as ``file:line``; "" if it is not known.
+
+    A traced graph has ``file(line): function``, a scripted one what Python prints; both survive saving.
+    """
+    for line in node.sourceRange().splitlines():
+        found = _TRACED_LINE.match(line) or _SCRIPTED_LINE.match(line)
+        if found and not found[1].startswith(_TORCH):
+            return f"{found[1]}:{found[2]}"
+    return ""

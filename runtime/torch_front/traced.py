@@ -14,6 +14,7 @@ from torch.fx import Node as FxNode
 
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.torch_front.functionalize import functionalize, restore_storages, writes
+from caffeforge.runtime.torch_front.inline import inline_modes
 
 _STATE: Final = frozenset({InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR})
 # Checks that PyTorch writes into a graph; they hold for what was traced.
@@ -78,7 +79,8 @@ class Traced:
             elif node.users:
                 kind = spec.kind.name.lower()
                 raise FrontEndError(f"the model uses {node.name}, a {kind}, which is no tensor")
-        if foreign and any(map(writes, graph.nodes)):
+        inlined = inline_modes(graph, program.graph_module)
+        if (foreign or inlined) and any(map(writes, graph.nodes)):
             restore_storages(program.graph_module, graph)
         places = _outputs(program, graph)
         for node in [node for node in graph.nodes if node.target in CHECKS]:

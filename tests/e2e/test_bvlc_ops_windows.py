@@ -4,12 +4,13 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional
 
-from tests.e2e.layer_cases import Random
-from tests.e2e.op_cases import OpCase, check
+from tests.e2e.layer_cases import Random, difference
+from tests.e2e.op_cases import OpCase, check, written
 from tests.real_caffe.witness import Witness
 
 PADS = ((0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 1, 0), (1, 0, 1, 0), (2, 0, 0, 1))
@@ -187,3 +188,19 @@ def test_local_response_normalization(caffe: Witness, tmp_path: Path) -> None:
         text = fields(size=size, alpha=alpha, beta=beta, bias=bias)
         made.append(OpCase(f"(x: float32[3, 5, 4, 7]): y = LRN(x, {text})", expected=lrn))
     check(made, caffe, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("size", "shape"), [(2, (2, 5, 4, 3)), (4, (2, 5, 4, 3)), (3, (2, 5, 7)), (3, (2, 5, 2, 3, 4))]
+)
+def test_local_response_normalization_of_even_windows_and_other_ranks(
+    size: int, shape: tuple[int, ...], caffe: Witness, tmp_path: Path
+) -> None:
+    """ONNX's even window reaches further behind than before; onnxruntime takes odd ones on four axes only."""
+    x = Random(3).normal(*shape)
+    text = f"(x: float32{list(shape)}): y = LRN(x, size={size}, alpha=0.7, beta=0.6, bias=1.5)"
+    _, prototxt, caffemodel = written([OpCase(text).graph()], tmp_path)
+    squares = x.astype(np.float64) ** 2
+    sums = [squares[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1].sum(1) for c in range(5)]
+    expected = x / (1.5 + 0.7 / size * np.stack(sums, 1)) ** 0.6
+    assert difference(caffe.run(prototxt, caffemodel, {"x": x})["y"], expected) < 1e-5

@@ -80,7 +80,7 @@ def _words(definition: str) -> Counter[str]:
 
 def test_a_mapping_without_one_of_its_lines(every: bool, tmp_path: Path) -> None:
     original = _definitions(tmp_path / "bvlc", MAPPING, PROTO)
-    wrong = []
+    wrong: list[tuple[int, str, str, object]] = []
     for index in _sample(len(LINES), every, SAMPLE):
         line = LINES[index]
         package, found = generated(tmp_path / "bvlc", "".join(LINES[:index] + LINES[index + 1 :]), PROTO)

@@ -1,4 +1,4 @@
-"""Names and texts of inputs never become code: they are refused, or end as checked names and quoted literals."""
+"""Names and texts of inputs never become code: they are refused, or end as names and quoted literals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from caffeforge.generator.generate import Package, generate, write
 from tests.generator.hostile import PLACES, TEXTS
 from tests.generator.inputs import HUB, SMALL, result
 from tests.generator.inputs import write as write_inputs
-from tests.generator.variants import BVLC, read_once
+from tests.generator.variants import BVLC
 
 BENIGN = (BVLC, HUB, SMALL, SMALL.parent / "amended", SMALL.parent / "names", SMALL.parent / "hub")
 SAMPLE = 300  # pairs of a place and a text that are tried without --every
@@ -34,7 +34,8 @@ class Contents:
             for node in ast.walk(ast.parse(text)):
                 self.kinds.add(type(node).__name__)
                 if isinstance(node, (ast.Import, ast.ImportFrom)):
-                    self.imports.add(ast.unparse(node))
+                    module = "" if isinstance(node, ast.Import) else f"{'.' * node.level}{node.module}"
+                    self.imports.update(f"{module}:{alias.name}" for alias in node.names)
                 elif isinstance(node, ast.Call):
                     self.calls.add(_called(node.func))
 

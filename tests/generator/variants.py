@@ -69,7 +69,8 @@ def definitions(package: Package) -> Definitions:
         text = re.sub(r"mapping\.yaml:\d+", "mapping.yaml:0", text)
         for node in ast.parse(text).body:
             for name, part in _named(node):
-                found[(file, *name)] = ast.unparse(part)
+                key = (file, *name)
+                found[key] = ast.unparse(part)
     return found
 
 

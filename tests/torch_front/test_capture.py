@@ -103,18 +103,6 @@ def test_numpy_inside_is_captured_by_a_strict_export() -> None:
     assert ".numpy() is not supported" in note and "captured by a strict export, and compared" in note
 
 
-class Scripted(nn.Module):
-    """Holds a scripted part, which torch.export does not enter."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.part = torch.jit.script(nn.Sequential(nn.Linear(4, 3), nn.ReLU()))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y: torch.Tensor = self.part(x * 2)
-        return y
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_model_that_export_refuses_is_traced_by_torchscript(monkeypatch: pytest.MonkeyPatch) -> None:
     export = torch.export.export
@@ -152,10 +140,15 @@ def test_fault_of_the_model_is_reported_as_such() -> None:
 # Other forms of models
 
 
+def traced(model: nn.Module) -> Any:
+    return torch.jit.trace(model, (IMAGE,))  # type: ignore[no-untyped-call]
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("make", [torch.jit.script, lambda model: torch.jit.trace(model, (IMAGE,))])
-def test_torchscript_module(make: Any, tmp_path: Path) -> None:
-    script = make(Small().eval())
+@pytest.mark.parametrize("scripted", [True, False])
+def test_torchscript_module(scripted: bool, tmp_path: Path) -> None:
+    model = Small().eval()
+    script: Any = torch.jit.script(model) if scripted else traced(model)
     source = equal(trace(script, IMAGE))
     assert source.graph.name == "Small"
     assert [node.op.op_type for node in source.graph.nodes] == [
@@ -170,7 +163,7 @@ def test_torchscript_module(make: Any, tmp_path: Path) -> None:
 
 
 def test_traced_torchscript_module_knows_its_modules() -> None:
-    source = trace(torch.jit.trace(Small().eval(), (IMAGE,)), IMAGE)  # type: ignore[no-untyped-call]
+    source = trace(traced(Small().eval()), IMAGE)
     assert [node.name for node in source.graph.nodes] == ["body.0", "body.1", "body.2", "mean", "head"]
 
 

@@ -53,7 +53,7 @@ POOLS: list[Line] = [
     ("max with places", nn.MaxPool2d(2, return_indices=True), (IMAGE,), ["MaxPool", "Mod"]),
     (
         "unpool",
-        lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(9, 7)),
+        lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), (2, 2), output_size=(9, 7)),
         (IMAGE,),
         None,
     ),
