@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -126,7 +127,9 @@ class Readers:
             body = self._alternative(replace(alternative, require=own), names, used, defined)
             lines += [*body, "return"] if several and alternative.when is None else body
         prologue = ["bottom = r.one_bottom()"] if "bottom" in used else []
-        prologue += [self._read_field(f) for f in layer.fields if f.name in used]
+        text = "\n".join(lines)  # what a hook reads, it reads itself
+        read = [f for f in layer.fields if f.name in used and re.search(rf"\b{names[f.name].code}\b", text)]
+        prologue += [self._read_field(f) for f in read]
         statements = prologue + lines
         if several:
             sentence = rule.otherwise or "no alternative holds"

@@ -395,6 +395,10 @@ def emit_batch_normalization(
     running_var: Value | None,
 ) -> None:
     """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:234)."""
+    if running_mean is not None:
+        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:234")
+    if running_var is not None:
+        raise Refused("running_var is not computed", "bvlc/mapping.yaml:234")
     if op.training_mode != 0:
         raise Refused("batch statistics are for training", "bvlc/mapping.yaml:235")
     top = e.layer(
@@ -402,7 +406,7 @@ def emit_batch_normalization(
         (X,),
         blobs=(input_mean, input_var, lib.full((1,), 1.0)),
     )
-    e.layer(layers.Scale(bias_term=True), (top,), blobs=(scale, B), tops=(Y, running_mean, running_var))
+    e.layer(layers.Scale(bias_term=True), (top,), blobs=(scale, B), tops=(Y,))
 
 
 def emit_cast_1(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
@@ -788,12 +792,14 @@ def emit_div_4(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
 
 def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
     """Dropout -> Dropout (bvlc/mapping.yaml:412)."""
+    if mask is not None:
+        raise Refused("mask is not computed", "bvlc/mapping.yaml:412")
     if not (op.training_mode is None or not op.training_mode):
         raise Refused("dropping is for training", "bvlc/mapping.yaml:413")
     e.layer(
         layers.Dropout(dropout_ratio=op.ratio if op.ratio is not None else 0.5),
         (data,),
-        tops=(output, mask),
+        tops=(output,),
     )
 
 

@@ -536,8 +536,6 @@ def read_lrn(r: Read, param: layers.LRN) -> None:
 
 def read_lstm(r: Read, param: layers.LSTM) -> None:
     """What layer LSTM computes (bvlc/mapping.yaml:1578)."""
-    num_output = param.num_output if param.num_output is not None else 0
-    expose_hidden = param.expose_hidden if param.expose_hidden is not None else False
     bvlc_hooks.read_lstm(r, param)
 
 
@@ -796,8 +794,6 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
 
 def read_rnn(r: Read, param: layers.RNN) -> None:
     """What layer RNN computes (bvlc/mapping.yaml:1717)."""
-    num_output = param.num_output if param.num_output is not None else 0
-    expose_hidden = param.expose_hidden if param.expose_hidden is not None else False
     bvlc_hooks.read_rnn(r, param)
 
 

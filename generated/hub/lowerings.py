@@ -88,6 +88,12 @@ def lower_attention(
     qk_matmul_output: Value | None,
 ) -> None:
     """Attention -> other ops (hub/rewrites.yaml:57)."""
+    if present_key is not None:
+        raise Refused("present_key is not computed", "hub/rewrites.yaml:57")
+    if present_value is not None:
+        raise Refused("present_value is not computed", "hub/rewrites.yaml:57")
+    if qk_matmul_output is not None:
+        raise Refused("qk_matmul_output is not computed", "hub/rewrites.yaml:57")
     if past_key is not None:
         raise Refused(
             "past keys and values, lengths and soft caps are not said by other ops",
@@ -281,6 +287,8 @@ def lower_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: 
 
 def lower_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
     """Dropout -> other ops (hub/rewrites.yaml:158)."""
+    if mask is not None:
+        raise Refused("mask is not computed", "hub/rewrites.yaml:158")
     if not (op.training_mode is None or not op.training_mode):
         raise Refused("dropping is for training", "hub/rewrites.yaml:159")
     e.apply(hub.Identity(), (data,), (output,))

@@ -176,7 +176,7 @@ def lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """Write LSTM as a layer LSTM for each direction; it exposes its states where the first or last are due."""
+    """Write LSTM as a layer LSTM for each direction; it exposes states where the first or last are due."""
     _check(op, ("Sigmoid", "Tanh", "Tanh"), sequence_lens)
     if op.input_forget or P is not None:
         raise Refused("input_forget and peepholes have no layer")
@@ -305,7 +305,7 @@ def _part(e: Emit, state: Value | None, index: int) -> Value | None:
 
 
 def _state(e: Emit, state: Value | None, row: Value, size: int) -> Value:
-    """Return an initial state (1, N, H) as a bottom: zeros, from a row (1, N) of them, where there is none."""
+    """Return an initial state (1, N, H) as a bottom; zeros, from a row (1, N) of them, if there is none."""
     if state is None:
         column = _add(e, "Reshape", [row], shape=_shape(e, 1), axis=2, num_axes=0)
         return _add(e, "Tile", [column], axis=2, tiles=size)

@@ -1,4 +1,4 @@
-"""Parts of a program that run in a mode of PyTorch's, without gradients or without autocast, as plain parts."""
+"""Parts of a program that run in a mode of PyTorch's, without gradients or autocast, as plain parts."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ def _inline(graph: Graph, node: Node, part: GraphModule, operands: list[Any]) ->
     results = map_arg(inner.output_node().args[0], env.__getitem__)
     for user in list(node.users):
         assert user.target is operator.getitem  # such a part yields a tuple
-        user.replace_all_uses_with(results[user.args[1]])  # type: ignore[index]
+        user.replace_all_uses_with(results[user.args[1]])  # type: ignore[index,arg-type]
         graph.erase_node(user)
