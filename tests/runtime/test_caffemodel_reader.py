@@ -19,7 +19,7 @@ from caffeforge.runtime.caffemodel import write
 from caffeforge.runtime.caffemodel_reader import SavedLayer, read
 from caffeforge.runtime.errors import FileError
 from tests.runtime.fake_dialect import dialect
-from tests.runtime.test_caffemodel import _length, normal, one_blob, saved, written
+from tests.runtime.test_caffemodel import normal, written
 from tests.runtime.test_prototxt import small_net
 
 
