@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_code import conditions, lets
 from caffeforge.generator.types import BOOL, INTS, STRING, VALUE, VALUES, Type
+from caffeforge.generator.yaml_source import Scalar
 
 BOUND = {
     "bottom": Name("bottom", type=VALUE),
@@ -88,6 +89,7 @@ class Readers:
         self.taken.add(name)
         used: set[str] = set()
         function = own._function(name, layer, rule, used)
+        own._check_fields((scalar for a in rule.alternatives for scalar in a.reads), layer)
         reads = [f.name for f in layer.fields if f.name in used]
         touched = [(layer.message, field) for field in reads]
         at = rule.name.position
@@ -103,17 +105,18 @@ class Readers:
 
     def _ignored(self, rule: Rule, layer: LayerType, inherited: bool) -> list[str]:
         """Return the fields without meaning; an inherited one that the schema does not have is left out."""
+        if not inherited:
+            self._check_fields(rule.ignore, layer)
         known = [f.name for f in layer.fields]
-        listed = [
-            *rule.ignore,
-            *(scalar for alternative in rule.alternatives for scalar in alternative.reads),
-        ]
-        for scalar in listed:
-            if scalar.text not in known and not inherited:
+        return [scalar.text for scalar in rule.ignore if scalar.text in known]
+
+    def _check_fields(self, scalars: Iterable[Scalar], layer: LayerType) -> None:
+        known = [f.name for f in layer.fields]
+        for scalar in scalars:
+            if scalar.text not in known:
                 self.printer.diagnostics.unknown(
                     "unknown-field", scalar.position, f"field of layer {layer.name}", scalar.text, known
                 )
-        return [scalar.text for scalar in rule.ignore if scalar.text in known]
 
     def _function(self, name: Code, layer: LayerType, rule: Rule, used: set[str]) -> dict[str, Any]:
         names = {f.name: self._field_name(f) for f in layer.fields} | BOUND

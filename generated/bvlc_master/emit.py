@@ -468,62 +468,58 @@ def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:254)."""
+    """Clip -> other ops (bvlc/mapping.yaml:255)."""
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:254")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:255")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:254")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:255")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU (bvlc/mapping.yaml:256)."""
+    """Clip -> ReLU (bvlc/mapping.yaml:257)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:256")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:257")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:256")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:257")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:256")
+        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:257")
     e.layer(layers.ReLU(), (input,), tops=(output,))
 
 
 def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + ReLU + Power (bvlc/mapping.yaml:258)."""
+    """Clip -> Power + Eltwise (bvlc/mapping.yaml:259)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:258")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:259")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:258")
-    top = e.layer(layers.Power(shift=-op.min), (input,))
-    top = e.layer(layers.ReLU(), (top,))
-    e.layer(layers.Power(shift=op.min), (top,), tops=(output,))
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:259")
+    if op.min == 0:
+        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:259")
+    bound = e.layer(layers.Power(scale=0, shift=op.min), (input,))
+    e.layer(layers.Eltwise(operation="MAX"), (input, bound), tops=(output,))
 
 
 def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + ReLU + Power (bvlc/mapping.yaml:265)."""
+    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:267)."""
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:265")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:267")
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:265")
-    top = e.layer(layers.Power(scale=-1, shift=op.max), (input,))
-    top = e.layer(layers.ReLU(), (top,))
-    e.layer(layers.Power(scale=-1, shift=op.max), (top,), tops=(output,))
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:267")
+    bound = e.layer(layers.Power(scale=0, shift=-op.max), (input,))
+    negative = e.layer(layers.Power(scale=-1), (input,))
+    top = e.layer(layers.Eltwise(operation="MAX"), (negative, bound))
+    e.layer(layers.Power(scale=-1), (top,), tops=(output,))
 
 
 def emit_clip_6(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + ReLU + Power + ReLU + Power (bvlc/mapping.yaml:272)."""
+    """Clip -> other ops (bvlc/mapping.yaml:281)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:272")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:281")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:272")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:281")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:272")
-    top = e.layer(layers.Power(scale=-1, shift=op.max), (input,))
-    top = e.layer(layers.ReLU(), (top,))
-    top = e.layer(layers.Power(scale=-1, shift=op.max - op.min), (top,))
-    top = e.layer(layers.ReLU(), (top,))
-    if op.min != 0:
-        top = e.layer(layers.Power(shift=op.min), (top,))
-    e.finish(top, output)
+        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:281")
+    e.apply(hub.Clip(max=op.max), (e.value(hub.Clip(min=op.min), (input,)),), (output,))
 
 
 def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
@@ -2909,11 +2905,11 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Clip: Rule(
         (
             Alternative(emit_clip_1, "bvlc_master/mapping.yaml:29"),
-            Alternative(emit_clip_2, "bvlc/mapping.yaml:254"),
-            Alternative(emit_clip_3, "bvlc/mapping.yaml:256"),
-            Alternative(emit_clip_4, "bvlc/mapping.yaml:258"),
-            Alternative(emit_clip_5, "bvlc/mapping.yaml:265"),
-            Alternative(emit_clip_6, "bvlc/mapping.yaml:272"),
+            Alternative(emit_clip_2, "bvlc/mapping.yaml:255"),
+            Alternative(emit_clip_3, "bvlc/mapping.yaml:257"),
+            Alternative(emit_clip_4, "bvlc/mapping.yaml:259"),
+            Alternative(emit_clip_5, "bvlc/mapping.yaml:267"),
+            Alternative(emit_clip_6, "bvlc/mapping.yaml:281"),
         ),
         "bounds that are known, the lower one first",
     ),

@@ -6,13 +6,12 @@ import functools
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch._ops import OpOverload
 from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
-from torch.fx import map_arg
 
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Node, Value
@@ -40,40 +39,12 @@ from caffeforge.runtime.torch_front import shape_ops as shape_ops
 from caffeforge.runtime.torch_front import slice_ops as slice_ops
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.decompose import splice, splice_by
+from caffeforge.runtime.torch_front.folding import Folding
 from caffeforge.runtime.torch_front.provenance import op_name, origin
 from caffeforge.runtime.torch_front.refusals import SIZED_BY_VALUES, reason
 from caffeforge.runtime.torch_front.registry import HANDLERS, Result
 from caffeforge.runtime.torch_front.unbatched import lacks_batch, with_batch
 from caffeforge.runtime.torch_front.weights import Weights
-
-aten = torch.ops.aten
-
-# Operators that read of their tensor its shape and type only: their result is the same for all inputs.
-_SHAPE_ONLY: Final = frozenset(
-    {
-        aten.empty_like.default,
-        aten.fill.Scalar,
-        aten.full_like.default,
-        aten.new_empty.default,
-        aten.new_full.default,
-        aten.new_ones.default,
-        aten.new_zeros.default,
-        aten.ones_like.default,
-        aten.zero.default,
-        aten.zeros_like.default,
-    }
-)
-
-# Operators that give their tensor as it is: of a constant, its own memory stays.
-_SAME: Final = frozenset(
-    {
-        aten.alias.default,
-        aten.clone.default,
-        aten.contiguous.default,
-        aten.detach.default,
-        aten.lift_fresh_copy.default,
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -103,17 +74,15 @@ class Lowering:
 
     Attributes:
         weights: where the values of constants come from.
-        constants: tensors, or sequences of them, that do not depend on an input; at first the placeholders'.
+        folding: the constants; at first the tensors of the model.
         operands: the hub values of operators and inputs; at first the inputs'.
         steps: what has been lowered.
-        folded: operators that were computed now, for they depend on constants only.
     """
 
     weights: Weights
-    constants: dict[FxNode, Any]
+    folding: Folding
     operands: dict[FxNode, Result]
     steps: list[Step] = field(default_factory=list)
-    folded: set[FxNode] = field(default_factory=set)
     _without_handler: dict[str, list[FxNode]] = field(default_factory=dict)
     _refusals: list[FrontEndError] = field(default_factory=list)
 
@@ -140,13 +109,12 @@ class Lowering:
 
     def _visit(self, node: FxNode) -> None:
         _refuse_symbolic_size(node)
-        if self._is_constant(node):
-            self.constants[node] = self._compute(node)
-            self.folded.add(node)
+        if self.folding.takes(node):
+            self.folding.fold(node)
             return
         for operand in node.all_input_nodes:
-            if operand in self.constants and operand not in self.operands:
-                self.operands[operand] = self._constant(self.constants[operand])
+            if operand in self.folding.constants and operand not in self.operands:
+                self.operands[operand] = self._constant(self.folding.constants[operand])
         if node.target is operator.getitem:
             self.operands[node] = self._element(node)
             return
@@ -171,29 +139,6 @@ class Lowering:
             if built.outputs[0] is not results[0]:  # it does not yield what the source has a value for
                 built.origin = replace(built.origin, value="")
         self.steps.append(step)
-
-    def _is_constant(self, node: FxNode) -> bool:
-        """Tell whether a node has one value for all inputs; random numbers have not."""
-        if isinstance(node.target, OpOverload):
-            if torch.Tag.nondeterministic_seeded in node.target.tags:
-                return False
-        elif node.target is not operator.getitem:
-            return False
-        if node.target in _SHAPE_ONLY or _is_empty(node):
-            return True
-        return all(operand in self.constants for operand in node.all_input_nodes)
-
-    def _compute(self, node: FxNode) -> Any:
-        if _is_empty(node):
-            return _of_same_shape(node)
-        if node.target in _SHAPE_ONLY and node.all_input_nodes[0] not in self.constants:
-            args, kwargs = map_arg((node.args, node.kwargs), _of_same_shape)
-        else:
-            args, kwargs = map_arg((node.args, node.kwargs), self.constants.__getitem__)
-        if node.target in _SAME:
-            return args[0]
-        with torch.no_grad():
-            return node.target(*args, **kwargs)  # type: ignore[operator]  # an overload or getitem
 
     def _constant(self, tensors: Any) -> Result:
         if isinstance(tensors, torch.Tensor):
@@ -232,30 +177,11 @@ def _missing(op: str, nodes: Sequence[FxNode]) -> str:
     return f"{text}: {why}" if why else text
 
 
-def is_folded(op: OpOverload) -> bool:
-    """Tell whether an operator is computed when traced, for it reads no elements of an input."""
-    if torch.Tag.nondeterministic_seeded in op.tags or op._schema.is_mutable:
-        return False
-    reads = any("Tensor" in str(argument.type) for argument in op._schema.arguments)
-    return op in _SHAPE_ONLY or not reads
-
-
-def _is_empty(node: FxNode) -> bool:
-    """Tell whether an operator yields a tensor without elements, which is the same for all inputs."""
-    value = node.meta["val"]
-    return isinstance(value, torch.Tensor) and value.numel() == 0
-
-
 def _refuse_symbolic_size(node: FxNode) -> None:
     value = node.meta.get("val")
     for tensor in value if isinstance(value, (tuple, list)) else [value]:
         if isinstance(tensor, torch.Tensor) and any(not isinstance(size, int) for size in tensor.shape):
             raise FrontEndError(f"{op_name(node)}: {SIZED_BY_VALUES}")
-
-
-def _of_same_shape(node: FxNode) -> torch.Tensor:
-    value: torch.Tensor = node.meta["val"]
-    return torch.empty(value.shape, dtype=value.dtype)
 
 
 def _stand_in(node: FxNode) -> Result:

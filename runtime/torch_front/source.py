@@ -20,6 +20,7 @@ from caffeforge.runtime.torch_front.capture import capture
 from caffeforge.runtime.torch_front.cut import outputs_at as outputs_at_modules
 from caffeforge.runtime.torch_front.evaluation import evaluating
 from caffeforge.runtime.torch_front.example import Example
+from caffeforge.runtime.torch_front.folding import Folding
 from caffeforge.runtime.torch_front.interface import checked_names, name_outputs
 from caffeforge.runtime.torch_front.lowering import Lowering
 from caffeforge.runtime.torch_front.naming import name_nodes
@@ -174,9 +175,12 @@ def _lower(
     # A weight that is called like an input is named by the node that reads it.
     named = {weight: traced.state[node] for node, weight in traced.names.items() if weight not in names}
     weights = Weights(named)
-    lowering = Lowering(weights, dict(traced.state), dict(zip(traced.inputs, inputs, strict=True)))
+    folding = Folding(dict(traced.state))
+    lowering = Lowering(weights, folding, dict(zip(traced.inputs, inputs, strict=True)))
     lowering.run(traced.graph)
-    operators = [n for n in traced.graph.nodes if n.op == "call_function" and n not in lowering.folded]
+    operators = [
+        n for n in traced.graph.nodes if n.op == "call_function" and n not in lowering.folding.folded
+    ]
     owners = {node: weight.rpartition(".")[0] for node, weight in traced.names.items()}
     name_nodes(lowering.steps, operators, owners, {*names, *traced.names.values()})
     nodes = [node for step in lowering.steps for node in step.nodes]
@@ -185,13 +189,13 @@ def _lower(
         step.source: [v if v is not None and v.producer in step.nodes else None for v in step.results]
         for step in lowering.steps
     }
-    notes = [note for node, note in traced.notes.items() if node not in lowering.folded]
+    notes = [note for node, note in traced.notes.items() if node not in folding.folded]
     return Graph(name, inputs, results, nodes), values, notes
 
 
 def _output(lowering: Lowering, node: FxNode, index: int) -> Value:
     value = lowering.operands.get(node)
-    if node in lowering.constants or not isinstance(value, Value) or value.data is not None:
+    if node in lowering.folding.constants or not isinstance(value, Value) or value.data is not None:
         raise FrontEndError(
             f"output {index} of the model does not depend on its inputs",
             hint="do not return it from forward()",

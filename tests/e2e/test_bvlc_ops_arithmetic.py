@@ -255,3 +255,12 @@ def test_where(caffe: Witness, tmp_path: Path) -> None:
         ),
     ]
     check(made, caffe, tmp_path)
+
+
+@pytest.mark.parametrize("bounds", ["min=0.0, max=6.0", "min=-1.0, max=1.0", "min=-1.0", "max=6.0"])
+def test_clip_keeps_small_numbers_bit_by_bit(bounds: str, caffe: Witness, tmp_path: Path) -> None:
+    x = Random(9).normal(*X, scale=1e-4)
+    x[0, 0] = Random(10).normal(4, 7, scale=100)
+    assert check([OpCase(f"(x: {TEXT}): y = Clip(x, {bounds})", [x])], caffe, tmp_path) == 0
+    case = OpCase(f"(x: {TEXT}): y = Clip(x, {bounds})", [1e-30 * x])
+    assert check([case], caffe, tmp_path) == 0

@@ -1,6 +1,6 @@
 """Traces whole networks, executes their hub graphs, and prints a table; not run by pytest.
 
-    python tests/torch_front/networks.py [torchvision | timm | NAME ...] [--limit N] [--seconds S]
+    python tests/torch_front/networks.py [torchvision | timm | NAME ...] [--start NAME] [--limit N] [--seconds S]
 
 Every row gives the number of hub nodes, the largest difference to PyTorch's outputs over the outputs' scale,
 and the times of the export and of what comes after it. Weights are random: nothing is downloaded.
@@ -149,6 +149,7 @@ def main() -> None:
     """Print the table for what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", default=["torchvision"])
+    parser.add_argument("--start", default="", help="leave out the networks before this one")
     parser.add_argument("--limit", type=int, default=10_000, help="stop after so many networks")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no network after so long")
     options = parser.parse_args()
@@ -162,11 +163,13 @@ def main() -> None:
             makers[name] = torchvision_networks().get(name) or _timm_maker(name)
     warnings.simplefilter("ignore")
     start, equal, count = time.perf_counter(), 0, 0
-    for name, make in list(makers.items())[: options.limit]:
+    names = list(makers)
+    names = names[names.index(options.start) if options.start else 0 :]
+    for name in names[: options.limit]:
         if time.perf_counter() - start > options.seconds:
             break
         try:
-            same, line = row(make)
+            same, line = row(makers[name])
         except Exception as error:
             same, line = False, f"failed: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
         equal, count = equal + same, count + 1

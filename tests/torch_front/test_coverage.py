@@ -10,7 +10,7 @@ from torch._ops import OpOverload
 
 from caffeforge.runtime.torch_front import trace as trace  # registers the handlers
 from caffeforge.runtime.torch_front.decompose import decomposes
-from caffeforge.runtime.torch_front.lowering import is_folded
+from caffeforge.runtime.torch_front.folding import is_folded
 from caffeforge.runtime.torch_front.refusals import reason
 from caffeforge.runtime.torch_front.registry import HANDLERS
 from caffeforge.runtime.torch_front.traced import CHECKS
