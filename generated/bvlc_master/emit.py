@@ -2362,7 +2362,11 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
     shape = e.known(op.shape)
     if op.allowzero != 0:
         raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1064")
-    e.layer(layers.Reshape(shape=layers.BlobShape(dim=shape)), (data,), tops=(reshaped,))
+    e.layer(
+        layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
+        (data,),
+        tops=(reshaped,),
+    )
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:

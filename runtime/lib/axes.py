@@ -42,6 +42,20 @@ def reshaped(old: Ints, new: Ints) -> tuple[int, ...]:
     return (0, *new[1:]) if old and new and old[0] == new[0] else tuple(new)
 
 
+def open_batch(data: Value, shape: Ints) -> tuple[int, ...]:
+    """Return a new shape for `data` with its first size left open: the batch may be another later.
+
+    The first axis is the outermost. 0 copies it where the new shape begins with the same size, -1 finds it
+    elsewhere: where the batch is joined with other axes, or they are parted again.
+    """
+    first = data.dims[0] if data.dims else 0
+    if not shape or shape[0] <= 0 or not isinstance(first, int):
+        return tuple(shape)
+    if shape[0] == first:
+        return (0, *shape[1:])
+    return tuple(shape) if -1 in shape else (-1, *shape[1:])
+
+
 def moves_nothing(shape: Ints, perm: Ints) -> bool:
     """Tell whether a permutation of axes only moves axes of size 1."""
     return reduced(shape, perm) == tuple(range(len(real_axes(shape, perm))))

@@ -46,6 +46,7 @@ TEXTS = [
             "Resize(x, None, sizes=(N, 6, 7, 9), mode='linear')",
             "Resize(x, None, scales=(1.0, 1.0, 2.0, 2.0))",
             "SpaceToDepth(x, blocksize=1)",
+            "Reshape(x, shape=(N, 3, 2, 20))",
         )
     ),
     "(x: float32[N, 8, 4, 6]): y = DepthToSpace(x, blocksize=2, mode='CRD')",
@@ -57,6 +58,11 @@ TEXTS = [
     f"{IMAGE}a = ReduceMean(x, axes=(3,)); y = Sub(x, a)",
     f"{ROWS}a = Transpose(x, perm=(0, 2, 1)); y = MatMul(x, a)",
     f"{ROWS}y = MaxPool(x, kernel_shape=(3,))",
+    # Windows of two by two as items, as in Swin: apart, and together again.
+    "(x: float32[N, 4, 6, 5]): a = Reshape(x, shape=(N, 2, 2, 3, 2, 5)); "
+    "b = Transpose(a, perm=(0, 1, 3, 2, 4, 5)); c = Reshape(b, shape=(6*N, 4, 5)); "
+    "d = Softmax(c, axis=1); e = Reshape(d, shape=(N, 2, 3, 2, 2, 5)); "
+    "f = Transpose(e, perm=(0, 1, 3, 2, 4, 5)); y = Reshape(f, shape=(N, 4, 6, 5))",
     "(x: float32[N, 2, 5, 6, 7]): y = MaxPool(x, kernel_shape=(2, 2, 2))",
 ]
 
@@ -77,7 +83,9 @@ WITH_WEIGHTS: list[tuple[str, list[tuple[int, ...]]]] = [
 
 
 def case(text: str, batch: int, weights: list[Floats]) -> OpCase:
-    return OpCase(text.replace("[N,", f"[{batch},").replace("(N,", f"({batch},"), weights=weights)
+    for whole, number in (("6*N", 6 * batch), ("N", batch)):
+        text = text.replace(f"[{whole},", f"[{number},").replace(f"({whole},", f"({number},")
+    return OpCase(text, weights=weights)
 
 
 def test_nets_take_another_batch(caffe: Witness, tmp_path: Path) -> None:

@@ -28,15 +28,16 @@ Definitions = dict[tuple[str, ...], str]  # (file, name) or (file, name, key or 
 def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the generator compile each proto, and read the hub and the library, only once."""
     read, hub, library = proto.read, generate._hub_schema, lru_cache(functions)
-    compiled: dict[bytes, ProtoSchema | None] = {}
+    compiled: dict[bytes, ProtoSchema] = {}
     hubs: list[object] = []
 
     def read_proto(path: Path, shown: str, diagnostics: Diagnostics) -> ProtoSchema | None:
         data = path.read_bytes()
-        if data not in compiled:
-            compiled[data] = read(path, shown, diagnostics)
-        schema = compiled[data]
-        return None if schema is None else replace(schema, file=shown)
+        schema = compiled.get(data) or read(path, shown, diagnostics)
+        if schema is None:
+            return None
+        compiled[data] = schema
+        return replace(schema, file=shown)
 
     def read_hub(*arguments: object) -> object:
         if not hubs:

@@ -1,6 +1,6 @@
 """Traces whole networks, executes their hub graphs, and prints a table; not run by pytest.
 
-    python tests/torch_front/networks.py [torchvision | timm | NAME ...] [--start NAME] [--limit N] [--seconds S]
+    python tests/torch_front/networks.py [torchvision | timm | NAME ...] [--start NAME] [--limit N]
 
 Every row gives the number of hub nodes, the largest difference to PyTorch's outputs over the outputs' scale,
 and the times of the export and of what comes after it. Weights are random: nothing is downloaded.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,6 +27,9 @@ Maker = Callable[[], tuple[torch.nn.Module, torch.Tensor]]
 
 _EQUAL = 1e-4  # of the outputs' scale
 _LARGE_VIDEO = ("mvit", "s3d", "swin3d")
+_LARGE = re.compile(
+    r"base|large|huge|giant|gigantic|enormous|so\d+m|[1-9]b_|_[lx]+\b|_(384|448|512)|_\d{3}m|\d{3}d|[1-9]00"
+)
 _SIZES = {"inception_v3": 299, "vit_h_14": 224}
 
 
@@ -61,14 +65,15 @@ def torchvision_networks() -> dict[str, Maker]:
 
 
 def timm_networks() -> dict[str, Maker]:
-    """Return makers of one small network of each of timm's families."""
+    """Return makers of up to three networks of each of timm's families, small ones where there are any."""
     import timm
 
     found = {}
     for module in timm.list_modules():
         names = timm.list_models(module=module)
-        if names:
-            found[names[0]] = _timm_maker(names[0])
+        names = [name for name in names if not _LARGE.search(name)] or names[:1]
+        for name in dict.fromkeys(names[len(names) * part // 3] for part in range(3) if names):
+            found[name] = _timm_maker(name)
     return found
 
 
