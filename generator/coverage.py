@@ -46,7 +46,9 @@ def backend_context(mapping: MappingFile, types: Iterable[str], dropped: Sequenc
     return {
         "ops": _entries("OPS", mapping.ops, gone),
         "layers": _entries("LAYERS", [rule for rule in mapping.layers if rule.name.text in known], gone),
-        "constraints": _constraints(mapping.constraints),
+        "constraints": _constraints(
+            [r for r in mapping.constraints if (r.type.text, place(r.type.position)) not in gone]
+        ),
         "patterns": _patterns("PATTERNS", mapping.patterns),
         "unread": tuple_of("UNREAD: Final[tuple[str, ...]] = ", unread, 0),
         "dropped": tuple_of("DROPPED: Final[tuple[Dropped, ...]] = ", lost, 0),

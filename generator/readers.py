@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from caffeforge.generator.compatibility import Inheritance
+from caffeforge.generator.compatibility import Inheritance, Touched
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hooks import Hooks
@@ -67,20 +67,34 @@ class Readers:
         functions, table = [], []
         by_type = {rule.name.text: rule for rule in rules}
         for constraint in constraints:
-            layer, rule = self.types.get(constraint.type.text), by_type.get(constraint.type.text)
-            if layer is None:
-                at, kind = constraint.type.position, constraint.type.text
-                self.printer.diagnostics.unknown("unknown-layer", at, "layer type", kind, self.types)
+            inherited = self.inheritance.is_inherited(constraint.type.position)
+            own = replace(self, printer=Printer(self.printer.functions, Diagnostics())) if inherited else self
+            function, touched = own._constraint(constraint, by_type.get(constraint.type.text))
+            found, at = own.printer.diagnostics, constraint.type.position
+            if inherited and self.inheritance.drops(constraint.type.text, at, found, touched):
                 continue
-            name = function_name("constrain", layer.name, 0, 1, self.taken)
-            self.taken.add(name)
-            shared = rule.alternatives[0].let if rule is not None else ()
-            check = Alternative(constraint.type.position, shared, constraint.require)
-            own = Rule(constraint.type, (check,))
-            functions.append(self._function(name, layer, own, set()))
-            table.append(f"{literal(layer.name)}: {name}")
+            if function is not None:
+                functions.append(function)
+                table.append(f"{literal(constraint.type.text)}: {function['name']}")
         kind = "Final[Mapping[str, Callable[[Read, Any], None]]]"
         return {"checks": functions, "constraints": dict_of(f"CONSTRAINTS: {kind} = ", table, 0)}
+
+    def _constraint(
+        self, constraint: ConstraintRule, rule: Rule | None
+    ) -> tuple[dict[str, Any] | None, list[Touched]]:
+        """Return a constraint's function, None if there is no such layer type, and the fields it reads."""
+        at, kind = constraint.type.position, constraint.type.text
+        layer = self.types.get(kind)
+        if layer is None:
+            self.printer.diagnostics.unknown("unknown-layer", at, "layer type", kind, self.types)
+            return None, []
+        name = function_name("constrain", layer.name, 0, 1, self.taken)
+        self.taken.add(name)
+        shared = rule.alternatives[0].let if rule is not None else ()
+        check = Rule(constraint.type, (Alternative(at, shared, constraint.require),))
+        used: set[str] = set()
+        function = self._function(name, layer, check, used) | {"name": name}
+        return function, [(layer.message, f.name) for f in layer.fields if f.name in used]
 
     def _reader(self, rule: Rule, layer: LayerType, inherited: bool) -> tuple[dict[str, Any], str] | None:
         """Return a type's function and table entry; None if it is inherited and the schema cannot hold it."""

@@ -14,6 +14,8 @@ from caffeforge.generator.diagnostics import Position
 BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 ESCAPE = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[^\n\r])")
 
+JOINED = re.compile(r"(?:\\(?:\r\n|[\n\r])[ \t]*)+")
+
 
 @dataclass(frozen=True)
 class Written:
@@ -51,6 +53,7 @@ class Written:
 
     def _after(self, at: int, character: str) -> int:
         """Return the index after the `character` of the value that stands at `at`, or after blanks there."""
+        at = self._joined(at)
         escape = self._escape(at)
         if character.isspace() and escape is None:
             return at + 1 if self.raw[at : at + 1] == character else at
@@ -60,6 +63,11 @@ class Written:
             return escape.end()
         return at + (2 if self.style == "'" and character == "'" else 1)
 
+    def _joined(self, at: int) -> int:
+        """Return the index behind a line's escaped end, and behind the blanks that begin the next line."""
+        joined = JOINED.match(self.raw, at) if self.style == '"' else None
+        return joined.end() if joined else at
+
     def _escape(self, at: int) -> re.Match[str] | None:
         """Return the escape that stands for a character at `at`, if there is one."""
         return ESCAPE.match(self.raw, at) if self.style == '"' else None
@@ -67,10 +75,8 @@ class Written:
     def _skipped(self, at: int) -> int:
         """Return the index of the next character that is no blank, nor a line's escaped end."""
         while at < len(self.raw):
-            if self.raw[at].isspace():
-                at += 1
-            elif self.style == '"' and self.raw[at] == "\\" and self.raw[at + 1 : at + 2] in ("\n", "\r"):
-                at += 2
-            else:
+            behind = at + 1 if self.raw[at].isspace() else self._joined(at)
+            if behind == at:
                 break
+            at = behind
         return at

@@ -42,7 +42,7 @@ from caffeforge.runtime.torch_front.decompose import splice, splice_by
 from caffeforge.runtime.torch_front.folding import Folding
 from caffeforge.runtime.torch_front.provenance import op_name, origin
 from caffeforge.runtime.torch_front.refusals import SIZED_BY_VALUES, reason
-from caffeforge.runtime.torch_front.registry import HANDLERS, Result
+from caffeforge.runtime.torch_front.registry import HANDLERS, Handler, Result
 from caffeforge.runtime.torch_front.unbatched import lacks_batch, with_batch
 from caffeforge.runtime.torch_front.weights import Weights
 
@@ -118,19 +118,18 @@ class Lowering:
         if node.target is operator.getitem:
             self.operands[node] = self._element(node)
             return
-        if isinstance(node.target, OpOverload) and lacks_batch(node):
-            for part in splice_by(functools.partial(with_batch, node.target), node):
-                self._try(part)
-            return
         handler = HANDLERS.get(node.target) if isinstance(node.target, OpOverload) else None
-        if handler is None:
-            parts = splice(node) if isinstance(node.target, OpOverload) else None
-            if parts is None:
-                self._without_handler.setdefault(op_name(node), []).append(node)
-                self.operands[node] = _stand_in(node)
-            for part in parts or ():
-                self._try(part)
+        if handler is not None and not lacks_batch(node):
+            self._lower(node, handler)
             return
+        parts = _parts(node)
+        if parts is None:
+            self._without_handler.setdefault(op_name(node), []).append(node)
+            self.operands[node] = _stand_in(node)
+        for part in parts or ():
+            self._try(part)
+
+    def _lower(self, node: FxNode, handler: Handler) -> None:
         call = Call(node, self.operands)
         result = self.operands[node] = handler(call)
         results = (result,) if isinstance(result, Value) else tuple(result)
@@ -168,6 +167,15 @@ class Lowering:
         return FrontEndError(
             "\n  ".join([what, *lines]), hint="replace them in the model, or register handlers with torch_op"
         )
+
+
+def _parts(node: FxNode) -> list[FxNode] | None:
+    """Take an operator apart; return the operators that stand in its place, None if PyTorch has no rule."""
+    if not isinstance(node.target, OpOverload):
+        return None
+    if lacks_batch(node):
+        return splice_by(functools.partial(with_batch, node.target), node)
+    return splice(node)
 
 
 def _missing(op: str, nodes: Sequence[FxNode]) -> str:
