@@ -70,3 +70,7 @@ class LegalizeError(CaffeforgeError):
 
 class VerificationError(CaffeforgeError):
     """The written files do not compute what the source computes."""
+
+
+class TrainingModeWarning(UserWarning):
+    """A model in training mode is traced in evaluation mode."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caffeforge.runtime.commands import add_backend, describe
-from caffeforge.runtime.errors import FrontEndError, UsageError
+from caffeforge.runtime.errors import FrontEndError, TrainingModeWarning, UsageError
 
 if TYPE_CHECKING:
     from caffeforge.runtime.commands import Commands
@@ -44,6 +45,7 @@ def run(options: argparse.Namespace) -> None:
 
     backend = find(options.backend)
     model = _model(options.source)
+    warnings.simplefilter("ignore", TrainingModeWarning)  # the report says it
     result = export(
         backend,
         model,

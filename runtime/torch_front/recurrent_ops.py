@@ -138,14 +138,18 @@ class _Stack:
         length, batch = x.shape[:2]
         weights = [call.tensor(tensor) for tensor in self._weights(gates, layer)]
         bias = weights[2] if len(weights) == 3 else None
-        firsts = [self._first(state, layer, batch) for state in self.states]
+        firsts = [] if self._start_at_zero() else [self._first(s, layer, batch) for s in self.states]
         shape = (directions, batch, hidden)
-        results = [(x.dtype, (length, *shape)), *((x.dtype, shape) for _ in firsts)]
+        results = [(x.dtype, (length, *shape)), *((x.dtype, shape) for _ in self.states)]
         y, *lasts = call.helper_of_many(op, x, *weights[:2], bias, None, *firsts, results=results)
         if directions == 1:
             return reshaped(call, y, (length, batch, hidden)), lasts
         both = transposed(call, y, (0, 2, 1, 3))
         return reshaped(call, both, (length, batch, directions * hidden)), lasts
+
+    def _start_at_zero(self) -> bool:
+        """Tell whether all first states are known to be zero, as ONNX takes them when they are left out."""
+        return all(state.data is not None and not tensor_of(state.data).any() for state in self.states)
 
     def _first(self, state: Value, layer: int, batch: int) -> Value:
         start = layer * self.directions

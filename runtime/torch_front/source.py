@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node as FxNode
 
 from caffeforge.runtime.array import NDArray
-from caffeforge.runtime.errors import FrontEndError, UsageError
+from caffeforge.runtime.errors import FrontEndError, TrainingModeWarning, UsageError
 from caffeforge.runtime.graph import Graph, Value
 from caffeforge.runtime.torch_front import nest
 from caffeforge.runtime.torch_front.capture import capture
@@ -138,6 +139,8 @@ def trace(
     module = model if isinstance(model, torch.nn.Module) else None
     with evaluating(module) as mode, _cut(module, outputs_at):
         program, ways = capture(model, example)
+    for text in mode:
+        warnings.warn(text, TrainingModeWarning, stacklevel=2)
     traced = Traced.of(program, foreign=program is model)
     graph, values, found = _lower(traced, names, _model_name(model, program))
     name_outputs(graph, output_names)

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tests.torch_front.checking import seeded
+from tests.torch_front.checking import checked, seeded
 from tests.torch_front.table import Line, check_line, lines
 
 LINE = seeded(2, 6, 11)
@@ -233,6 +233,11 @@ TABLES = {
 
 def _to_size(x: torch.Tensor) -> torch.Tensor:
     return F.conv_transpose2d(x, torch.ones(6, 2, 3, 3), stride=2, output_padding=(1, 0))
+
+
+def test_first_states_of_zero_are_left_out() -> None:
+    (lstm, _) = checked(nn.LSTM(8, 4), WORDS).graph.nodes
+    assert len(lstm.inputs) == 4
 
 
 @pytest.mark.parametrize(("function", "inputs", "expected"), lines(TABLES))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from caffeforge.runtime.errors import FrontEndError, UsageError
+from caffeforge.runtime.errors import FrontEndError, TrainingModeWarning, UsageError
 from caffeforge.runtime.torch_front import trace
 from tests.torch_front.checking import Function, checked, ops, seeded, types
 
@@ -70,7 +70,8 @@ def dropping() -> nn.Sequential:
 
 def test_training_mode_is_left_for_the_trace_and_noted() -> None:
     model = dropping().train()
-    source = trace(model, seeded(1, 2, 4, 4))
+    with pytest.warns(TrainingModeWarning, match="the model is in training mode"):
+        source = trace(model, seeded(1, 2, 4, 4))
     assert types(source.graph) == ["BatchNormalization", "Relu"]
     assert len(source.notes) == 1 and source.notes[0].startswith("the model is in training mode")
     source.reference(source.example)
