@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from pathlib import Path
 
 import torch
@@ -40,7 +41,9 @@ def _loaded(path: Path) -> object:
     try:
         if path.suffix == ".pt2":
             return torch.export.load(path)
-        return torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # that TorchScript is old, whoever wrote the file
+            return torch.jit.load(str(path), map_location="cpu")  # type: ignore[no-untyped-call]
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         raise UsageError(
