@@ -137,12 +137,18 @@ def _conv(call: Call, begins: Sequence[int], ends: Sequence[int]) -> Value:
 def _conv_transpose(call: Call) -> Value:
     weight = call.value("weight")
     axes = weight.rank - 2
-    pads = call.spread("padding", axes)
+    begins, strides = call.spread("padding", axes), call.spread("stride", axes)
+    ends, extra = begins, call.spread("output_padding", axes)
+    if any(more >= stride for more, stride in zip(extra, strides, strict=True)):
+        # With dilation PyTorch allows more than a stride, which is as much less padding at the end.
+        ends, extra = tuple(p - more for p, more in zip(begins, extra, strict=True)), (0,) * axes
+        if min(ends) < 0:
+            raise call.error("adds more output_padding than its stride and padding", hint="pad the result")
     op = hub.ConvTranspose(
         kernel_shape=weight.shape[2:],
-        strides=call.spread("stride", axes),
-        pads=pads + pads,
-        output_padding=call.spread("output_padding", axes),
+        strides=strides,
+        pads=begins + ends,
+        output_padding=extra,
         dilations=call.spread("dilation", axes),
         group=call.argument("groups"),
     )

@@ -125,7 +125,7 @@ def _insert(graph: Graph, node: Node) -> list[Node]:
         for part in graph.nodes:
             if part.op == "call_function":
                 copy = env[part] = node.graph.node_copy(part, env.__getitem__)
-                copy.meta = {"val": part.meta["val"], **inherited}
+                copy.meta = {"val": part.meta.get("val"), **inherited}  # a check yields nothing
                 new.append(copy)
             elif part.op not in ("placeholder", "output"):
                 raise FrontEndError(f"the decomposition of {op_name(node)} holds {part.op} {part.target}")
@@ -134,10 +134,17 @@ def _insert(graph: Graph, node: Node) -> list[Node]:
 
 
 def _replace(node: Node, results: Any) -> None:
+    """Let the users of `node` read `results` instead.
+
+    Raises:
+        FrontEndError: a user reads several results at once.
+    """
     if isinstance(results, (tuple, list)):
         for user in list(node.users):
-            assert user.target is operator.getitem
-            user.replace_all_uses_with(results[user.args[1]])  # type: ignore[index]
+            result = results[user.args[1]] if user.target is operator.getitem else None  # type: ignore[index]
+            if not isinstance(result, Node):
+                raise FrontEndError(f"{op_name(user)} reads several results of {op_name(node)} at once")
+            user.replace_all_uses_with(result)
             node.graph.erase_node(user)
     else:
         node.replace_all_uses_with(results)

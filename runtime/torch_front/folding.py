@@ -99,7 +99,7 @@ def _computed(node: Node, args: Any, kwargs: Any) -> Any:
 
 def _is_empty(node: Node) -> bool:
     """Tell whether an operator yields a tensor without elements, which is the same for all inputs."""
-    value = node.meta["val"]
+    value = node.meta.get("val")
     return isinstance(value, torch.Tensor) and value.numel() == 0
 
 

@@ -246,7 +246,10 @@ def _storage(node: Node) -> int | None:
     value = node.meta.get("val")
     if isinstance(value, (tuple, list)):
         value = value[0] if value else None
-    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return None
+    storage: int = value.untyped_storage()._cdata
+    return storage
 
 
 def _layout(node: Node) -> tuple[object, ...]:

@@ -203,6 +203,8 @@ def _output(lowering: Lowering, node: FxNode, index: int) -> Value:
             f"output {index} of the model does not depend on its inputs",
             hint="do not return it from forward()",
         )
+    if value.dtype == "bfloat16":
+        raise FrontEndError(f"output {index} of the model is bfloat16", hint="return it as float32")
     return value
 
 

@@ -34,6 +34,7 @@ CONVOLUTIONS: list[Line] = [
     ),
     ("transposed 1-D", nn.ConvTranspose1d(6, 4, 3, 2, 1, 1), (LINE,), ["ConvTranspose"]),
     ("transposed", nn.ConvTranspose2d(6, 4, 3, 2, 1, 1, groups=2, dilation=2), (IMAGE,), ["ConvTranspose"]),
+    ("transposed and dilated", nn.ConvTranspose2d(6, 4, 3, 2, 2, 2, dilation=3), (IMAGE,), ["ConvTranspose"]),
     ("transposed 3-D", nn.ConvTranspose3d(6, 4, 2, 2, bias=False), (CUBE,), ["ConvTranspose"]),
     ("transposed to a size", lambda x: _to_size(x), (IMAGE,), ["ConvTranspose"]),
     ("unfold", nn.Unfold((3, 2), dilation=(1, 2), padding=1, stride=2), (IMAGE,), ["Conv", "Reshape"]),
