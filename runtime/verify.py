@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -113,6 +113,19 @@ class Verification:
             return text
         doubts = [f"output {row.value} {row.doubt}" for row in self.outputs if row.doubt]
         return f"{text}; this proves little, as {' and '.join(doubts) or 'no output was compared'}"
+
+    def document(self) -> dict[str, Any]:
+        """Return all that was found as JSON holds it; what is infinite or not a number is null."""
+        first = self.first_divergence
+        return {
+            "passed": self.passed,
+            "conclusive": self.conclusive,
+            "summary": self.summary(),
+            "inputs": self.inputs,
+            "first_divergence": first and first.layer,
+            "layers": [_document(row) for row in self.rows],
+            "outputs": [_document(row) for row in self.outputs],
+        }
 
     def table(self) -> str:
         """Return all rows as text with aligned columns, outputs last."""
@@ -226,6 +239,24 @@ def _same_always(rows: Sequence[Row]) -> bool:
         return False
     samples = np.array([row.samples for row in rows])
     return bool(np.allclose(samples, samples[0], rtol=0, atol=_SAME * first.difference.scale, equal_nan=True))
+
+
+def _document(row: Row) -> dict[str, Any]:
+    d = row.difference
+    measured = {} if d is None else {"max_abs": d.max_abs, "max_rel": d.max_rel, "scale": d.scale}
+    if d is not None:
+        measured |= {"cosine": d.cosine, "snr_db": d.snr_db}
+    return {
+        "layer": row.layer,
+        "type": row.type,
+        "module": row.module,
+        "source": row.source,
+        "value": row.value,
+        "passed": row.passed,
+        "problem": row.problem,
+        "doubt": row.doubt,
+        **{name: number if math.isfinite(number) else None for name, number in measured.items()},
+    }
 
 
 def _measure(row: Row) -> str:

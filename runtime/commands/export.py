@@ -24,7 +24,9 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SOURCE", help=source)
     add_backend(parser)
     shape = "the shape of an input, as 1x3x224x224; once for each input"
-    parser.add_argument("--shape", required=True, action="append", type=_shape, metavar="AxBxC", help=shape)
+    parser.add_argument(
+        "--shape", required=True, action="append", type=shape_argument, metavar="AxBxC", help=shape
+    )
     out = "path of the files without a suffix; default: the name in SOURCE"
     parser.add_argument("--out", metavar="STEM", help=out)
     for side in ("input", "output"):
@@ -98,7 +100,8 @@ def _inputs(shapes: list[tuple[int, ...]]) -> tuple[Any, ...]:
     return tuple(torch.randn(shape, generator=generator) for shape in shapes)
 
 
-def _shape(text: str) -> tuple[int, ...]:
+def shape_argument(text: str) -> tuple[int, ...]:
+    """Return the sizes in ``1x3x224x224``; what argparse calls for an option."""
     sizes = text.lower().split("x")
     if not all(size.isdecimal() and int(size) > 0 for size in sizes):
         raise argparse.ArgumentTypeError(f"{text!r} is no shape, write 1x3x224x224")

@@ -1,0 +1,118 @@
+"""The inputs of a comparison: random numbers, arrays in an .npz, or the images of a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.errors import FileError, UsageError
+from caffeforge.runtime.sides.side import Input
+
+_IMAGES: Final = (".bmp", ".jpeg", ".jpg", ".png", ".webp")
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is done to an image, in this order: resize, subtract the mean, multiply.
+
+    Attributes:
+        mean: one number, or one a channel in the order of `color`.
+        scale: what the difference is multiplied by.
+        color: "rgb" or "bgr", as Caffe's own models take it.
+    """
+
+    mean: tuple[float, ...] = (0.0,)
+    scale: float = 1.0
+    color: str = "rgb"
+
+
+def random_sets(inputs: Mapping[str, Input], count: int, seed: int) -> Iterator[dict[str, NDArray]]:
+    """Yield `count` sets of normally distributed numbers.
+
+    Raises:
+        UsageError: an input is not of floating type; which integers are meant nobody knows.
+    """
+    for name, given in inputs.items():
+        if not given.dtype.startswith("float"):
+            raise UsageError(
+                f"input {name} is {given.dtype}", hint="give its numbers in an .npz: --inputs FILE"
+            )
+    generator = np.random.default_rng(seed)
+    for _ in range(count):
+        yield {
+            name: generator.standard_normal(given.shape, np.float32).astype(given.dtype)
+            for name, given in inputs.items()
+        }
+
+
+def npz_set(path: Path, inputs: Mapping[str, Input]) -> dict[str, NDArray]:
+    """Return the arrays of an .npz by input name; a single array fits a single input of any name.
+
+    Raises:
+        FileError: the file cannot be read.
+        UsageError: an input is missing, unknown, or has another shape.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, AttributeError) as error:
+        raise FileError(f"this is no .npz of arrays: {error}", where=str(path)) from None
+    if len(arrays) == len(inputs) == 1:
+        arrays = dict(zip(inputs, arrays.values(), strict=True))
+    if set(arrays) != set(inputs):
+        raise UsageError(
+            f"it holds {', '.join(arrays) or 'nothing'}, the inputs are {', '.join(inputs)}", where=str(path)
+        )
+    for name, given in inputs.items():
+        if arrays[name].shape != given.shape:
+            raise UsageError(
+                f"{name} has shape {list(arrays[name].shape)}, the input has {list(given.shape)}",
+                where=str(path),
+            )
+    return {name: np.ascontiguousarray(arrays[name], inputs[name].dtype) for name in inputs}
+
+
+def image_sets(folder: Path, inputs: Mapping[str, Input], how: Preparation) -> Iterator[dict[str, NDArray]]:
+    """Yield a set for each image of a folder, in the order of their names.
+
+    Raises:
+        UsageError: the model has not one input [N, 1 or 3, H, W], or the mean does not fit it.
+        FileError: the folder holds no image, or Pillow is not installed.
+    """
+    name, given = next(iter(inputs.items()))
+    if len(inputs) != 1 or len(given.shape) != 4 or given.shape[1] not in (1, 3):
+        raise UsageError(
+            "images need a model of one input [N, 1 or 3, H, W]", hint="give an .npz: --inputs FILE"
+        )
+    if len(how.mean) not in (1, given.shape[1]):
+        raise UsageError(f"the mean has {len(how.mean)} numbers, the input {given.shape[1]} channels")
+    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)
+    if not paths:
+        raise FileError(f"there is no image ({', '.join(_IMAGES)})", where=str(folder))
+    for path in paths:
+        image = _image(path, given.shape[1:], how)
+        yield {name: np.repeat(image[None], given.shape[0], axis=0).astype(given.dtype)}
+
+
+def _image(path: Path, shape: Sequence[int], how: Preparation) -> NDArray:
+    """Return an image as float32 [C, H, W]."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise FileError("reading images needs Pillow", where=str(path), hint="pip install pillow") from None
+    channels, height, width = shape
+    try:
+        with Image.open(path) as opened:
+            image = opened.convert("RGB" if channels == 3 else "L").resize((width, height))
+    except OSError as error:
+        raise FileError(f"this is no image: {error}", where=str(path)) from None
+    array = np.asarray(image, np.float32).reshape(height, width, channels)
+    if how.color == "bgr":
+        array = array[:, :, ::-1]
+    array = (array - np.asarray(how.mean, np.float32)) * np.float32(how.scale)
+    return np.ascontiguousarray(array.transpose(2, 0, 1))

@@ -1,0 +1,135 @@
+"""An ONNX file as onnxruntime runs it, so that it witnesses without a line of ours in between."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.errors import CaffeforgeError, FileError, UsageError
+from caffeforge.runtime.graph import Origin
+from caffeforge.runtime.shapes import condensed
+from caffeforge.runtime.sides.side import Computed, Input
+
+_TYPES = {
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+    "tensor(float16)": "float16",
+    "tensor(int64)": "int64",
+    "tensor(int32)": "int32",
+    "tensor(bool)": "bool",
+}
+
+
+class OnnxSide:
+    """A model file.
+
+    Args:
+        path: the .onnx file; external data lies beside it.
+        shapes: the input shapes in order, for sizes that the file leaves open; None to take the file's.
+        providers: onnxruntime's execution providers.
+
+    Raises:
+        FileError: onnxruntime cannot load it.
+        UsageError: a size is open and no shapes are given.
+    """
+
+    def __init__(
+        self, path: Path, shapes: Sequence[tuple[int, ...]] | None, providers: Sequence[str]
+    ) -> None:
+        self._path, self._providers = path, list(providers)
+        self._session = self._open(None)
+        self._inner: Any = None
+        self.title = f"ONNX model {path.name}"
+        self.inputs: Mapping[str, Input] = {}
+        given = self._session.get_inputs()
+        if shapes is not None and len(shapes) != len(given):
+            raise UsageError(
+                f"{len(shapes)} shapes are given, the model has {len(given)} inputs", where=str(path)
+            )
+        for index, value in enumerate(given):
+            shape = tuple(value.shape) if shapes is None else shapes[index]
+            if not all(isinstance(size, int) for size in shape):
+                text = "x".join(map(str, shape))
+                raise UsageError(f"input {value.name} is {text}", where=str(path), hint="give its --shape")
+            self.inputs = {**self.inputs, value.name: Input(shape, _TYPES.get(value.type, value.type))}
+        self.outputs: Sequence[str] = [value.name for value in self._session.get_outputs()]
+        self.computed: Sequence[Computed] = _nodes(path)
+
+    def run(self, inputs: Mapping[str, NDArray], *, inner: bool) -> dict[str, NDArray]:
+        names = list(self.outputs)
+        session = self._session
+        if inner:
+            names = list(dict.fromkeys([*(c.value for c in self.computed), *names]))
+            session = self._inner = self._inner or self._open(names)
+        try:
+            return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+        except Exception as error:  # onnxruntime's classes share no base of their own
+            raise CaffeforgeError(f"onnxruntime fails: {condensed(error)}", where=str(self._path)) from None
+
+    def _open(self, names: Sequence[str] | None) -> Any:
+        """Return a session; with `names`, one that hands out those values unchanged by optimizations."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        source: Any = str(self._path)
+        if not self._path.is_file():
+            raise FileError("there is no such file", where=source)
+        if names is not None:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            source = _with_outputs(self._path, names)
+        try:
+            return onnxruntime.InferenceSession(source, options, providers=self._providers)
+        except Exception as error:
+            raise FileError(
+                f"onnxruntime cannot load it: {condensed(error)}", where=str(self._path)
+            ) from None
+
+
+def _nodes(path: Path) -> list[Computed]:
+    import onnx
+
+    graph = onnx.load(path, load_external_data=False).graph
+    return [
+        Computed(name, node.name or name, node.op_type, Origin(_module(node)))
+        for node in graph.node
+        for name in node.output
+        if name
+    ]
+
+
+def _module(node: Any) -> str:
+    """Return the path of the PyTorch module that a node comes from, as PyTorch's two exporters tell it.
+
+    The older one names nodes ``/layer1/layer1.0/conv1/Conv``, the newer one keeps a list of scopes whose
+    last one is the operator. Files of others give an empty path.
+    """
+    for entry in node.metadata_props:
+        if entry.key == "pkg.torch.onnx.name_scopes":
+            scopes = ast.literal_eval(entry.value)
+            return str(scopes[-2]) if len(scopes) > 1 else ""
+    path = ""
+    for scope in node.name.split("/")[1:-1]:
+        _, _, last = path.rpartition("/")
+        inner = last and scope.startswith(f"{last}.")  # a list's item repeats the list's name
+        path = f"{path.removesuffix(last)}{scope}" if inner else f"{path}/{scope}"
+    return path.strip("/").replace("/", ".")
+
+
+def _with_outputs(path: Path, names: Sequence[str]) -> bytes:
+    """Return the model with more outputs; onnxruntime infers their types itself."""
+    import onnx
+
+    model = onnx.load(path)
+    known = {value.name for value in model.graph.output}
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in known)
+    try:
+        return bytes(model.SerializeToString())
+    except Exception:  # protobuf's own class for more than 2 GiB differs from release to release
+        hint = "compare the outputs alone, without --per-layer"
+        raise FileError(
+            "the model is too large to observe inner values", where=str(path), hint=hint
+        ) from None
