@@ -45,6 +45,7 @@ def legalize(graph: Graph, backend: Backend, *, approximate: bool = False) -> li
     refusals: list[Refusal] = []
     for node in graph.nodes:
         found = legalizer.node(node, ())
+        _give_back(node)
         if isinstance(found, Refusal):
             refusals.append(found)
             continue
@@ -68,8 +69,16 @@ def directly(node: Node, backend: Backend) -> bool:
                 alternative.function(emit, node.op, *arguments(node))
         except (Refused, GraphError):
             continue
+        finally:
+            _give_back(node)
         return not emit.nodes
     return False
+
+
+def _give_back(node: Node) -> None:
+    """Undo what trying a rewrite does to the results of `node`: they stay its own, whatever rules build."""
+    for value in node.outputs:
+        value.producer = node
 
 
 class _Legalizer:

@@ -29,8 +29,6 @@ from caffeforge.runtime.lib.axes import (
     tiled_axis,
 )
 from caffeforge.runtime.lib.broadcasting import (
-    broadcast_axis,
-    broadcast_run,
     run_axis,
     run_shape,
     span_of,
@@ -115,8 +113,6 @@ __all__ = [
     "band",
     "begin_mark",
     "block_swap",
-    "broadcast_axis",
-    "broadcast_run",
     "caffe_overhang",
     "caffe_pool_size",
     "caffe_reshape",

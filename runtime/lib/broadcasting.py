@@ -57,31 +57,6 @@ def _aligned(shape: Ints, operand: Ints) -> tuple[int, ...]:
     return aligned
 
 
-def broadcast_axis(shape: Ints, operand: Ints) -> int:
-    """Return the axis of `shape` at which `operand`, without its outer ones, stands as a contiguous run.
-
-    NumPy's broadcasting aligns the last axes. -1 if `operand` would not broadcast into `shape` that way.
-    """
-    run = broadcast_run(operand)
-    if len(operand) > len(shape):
-        return -1
-    if not run:
-        return 0
-    leading = next(i for i, size in enumerate(operand) if size != 1)
-    axis = len(shape) - len(operand) + leading
-    return axis if tuple(shape[axis : axis + len(run)]) == run else -1
-
-
-def broadcast_run(operand: Ints) -> tuple[int, ...]:
-    """Return the sizes of `operand` without its leading and trailing ones."""
-    sizes = list(operand)
-    while sizes and sizes[0] == 1:
-        sizes.pop(0)
-    while sizes and sizes[-1] == 1:
-        sizes.pop()
-    return tuple(sizes)
-
-
 def _without_leading_ones(shape: Ints) -> tuple[int, ...]:
     first = next((index for index, size in enumerate(shape) if size != 1), len(shape))
     return tuple(shape[first:])

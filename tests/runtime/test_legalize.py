@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import replace
 
@@ -122,3 +123,15 @@ def test_an_input_that_is_computed_where_it_must_be_known_is_refused() -> None:
     found = Graph("g", [x, shape], [y], [Node("n", hub.Reshape(), [x, shape], [y])])
     with pytest.raises(LegalizeError, match="shape must be known when the model is converted, s is computed"):
         legalize(found, BACKEND)
+
+
+@pytest.mark.parametrize("rule", [(to(hub.Relu()),), (to(hub.Erf()),)])
+def test_the_source_graph_stays_as_it_was(rule: tuple[Alternative, ...]) -> None:
+    source = graph(hub.Abs(), hub.Relu())
+    before = source.dump()
+    backend = target(Abs=rule, Relu=(Alternative(relu, "a:1"),))
+    assert not directly(source.nodes[0], backend)
+    with contextlib.suppress(LegalizeError):
+        legalize(source, backend)
+    source.verify()
+    assert source.dump() == before
