@@ -38,6 +38,7 @@ def export(
     *,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
+    outputs_at: Sequence[str] | None = None,
     verify: bool = True,
     approximate: bool = False,
     in_place: bool = True,
@@ -45,7 +46,13 @@ def export(
     """Convert a PyTorch model to `backend`; see ``export`` of a generated package."""
     from caffeforge.runtime.torch_front import trace
 
-    source = trace(model, example_inputs, input_names=input_names, output_names=output_names)
+    source = trace(
+        model,
+        example_inputs,
+        input_names=input_names,
+        output_names=output_names,
+        outputs_at=outputs_at,
+    )
     graph = source.graph
     fold_constants(graph)
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))

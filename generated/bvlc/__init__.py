@@ -81,6 +81,7 @@ def export(
     *,
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
+    outputs_at: Sequence[str] | None = None,
     verify: bool = True,
     approximate: bool = False,
     in_place: bool = True,
@@ -88,11 +89,15 @@ def export(
     """Convert a PyTorch model and write ``<path>.prototxt``, ``<path>.caffemodel`` and ``<path>.map.json``.
 
     Args:
-        model: a ``torch.nn.Module`` or a ``torch.export.ExportedProgram``.
-        example_inputs: the tensors that ``model`` is called with; they fix every shape.
+        model: a ``torch.nn.Module``, a ``torch.export.ExportedProgram``, the path of a ``.pt2`` or TorchScript
+            file, or ``package.module:function`` that makes a module.
+        example_inputs: the tensors that ``model`` is called with; they fix every shape. None for an exported
+            program, which brings its own.
         path: where to write, without a suffix: ``out/resnet18``.
         input_names: names of the input blobs; the names of forward()'s parameters if not given.
         output_names: names of the output blobs; those of the layers that yield them if not given.
+        outputs_at: paths of modules whose outputs become the net's, in this order, instead of the model's;
+            what comes after them stays outside, so it need not be traceable.
         verify: run the written files and compare them with the model, layer by layer, before they
             take their final names.
         approximate: allow rules that are not exact.
@@ -115,6 +120,7 @@ def export(
         path,
         input_names=input_names,
         output_names=output_names,
+        outputs_at=outputs_at,
         verify=verify,
         approximate=approximate,
         in_place=in_place,

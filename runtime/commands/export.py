@@ -1,4 +1,4 @@
-"""``caffeforge export``: a PyTorch model, named as ``package.module:function``, into a backend's files."""
+"""``caffeforge export``: a PyTorch model, in a file or as ``package.module:name``, into a backend's files."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ FORM = "package.module:name"
 def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = describe(commands, shared, "export", "convert a PyTorch model and compare the files with it")
-    source = f"{FORM}, a module or what makes one; the current folder can be imported from"
+    source = f"a .pt2 or TorchScript file, or {FORM} of the current folder: a module or what makes one"
     parser.add_argument("source", metavar="SOURCE", help=source)
     add_backend(parser)
-    shape = "the shape of an input, as 1x3x224x224; once for each input"
-    parser.add_argument(
-        "--shape", required=True, action="append", type=shape_argument, metavar="AxBxC", help=shape
+    shape = (
+        "the shape of an input, as 1x3x224x224; once for each input; default: what a .pt2 was exported with"
     )
+    parser.add_argument("--shape", action="append", type=shape_argument, metavar="AxBxC", help=shape)
     out = "path of the files without a suffix; default: the name in SOURCE"
     parser.add_argument("--out", metavar="STEM", help=out)
     for side in ("input", "output"):
         what = f"names of the {side} blobs, as a,b"
         parser.add_argument(f"--{side}-names", type=_names, metavar="NAMES", help=what)
+    cut = "paths of modules, as a,b: the net ends at their outputs, what comes after stays outside"
+    parser.add_argument("--outputs-at", type=_names, metavar="MODULES", help=cut)
     parser.add_argument("--no-verify", action="store_true", help="do not compare the files with the model")
     close = "take rules that are approximations"
     parser.add_argument("--approximate", action="store_true", help=close)
@@ -46,15 +48,18 @@ def run(options: argparse.Namespace) -> None:
     from caffeforge.runtime.export import export
 
     backend = find(options.backend)
-    model = _model(options.source)
+    if options.shape is None and Path(options.source).suffix != ".pt2":
+        raise UsageError("the input shapes are not known", hint="give --shape once for each input")
+    model = options.source if Path(options.source).is_file() else _model(options.source)
     warnings.simplefilter("ignore", TrainingModeWarning)  # the report says it
     result = export(
         backend,
         model,
-        _inputs(options.shape),
-        options.out or options.source.rpartition(":")[2].replace(".", "_"),
+        None if options.shape is None else _inputs(options.shape),
+        options.out or _stem(options.source),
         input_names=options.input_names,
         output_names=options.output_names,
+        outputs_at=options.outputs_at,
         verify=not options.no_verify,
         approximate=options.approximate,
         in_place=not options.no_in_place,
@@ -90,6 +95,13 @@ def _model(source: str) -> Any:
     if not isinstance(model, torch.nn.Module):
         raise FrontEndError(f"gives {type(model).__name__}, a torch.nn.Module is due", where=source)
     return model
+
+
+def _stem(source: str) -> str:
+    """Return what files are called by default: the file's or the model's name."""
+    if Path(source).is_file():
+        return str(Path(source).with_suffix(""))
+    return source.rpartition(":")[2].replace(".", "_")
 
 
 def _inputs(shapes: list[tuple[int, ...]]) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from torch.export import ExportedProgram
 
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.torch_front import nest
+from caffeforge.runtime.torch_front.cut_hint import cut_before_decision
 from caffeforge.runtime.torch_front.example import Example
 from caffeforge.runtime.torch_front.opened import Model
 from caffeforge.runtime.torch_front.program import (
@@ -58,7 +59,11 @@ def _by_another_way(
     model: torch.nn.Module, example: Example, error: Exception
 ) -> tuple[ExportedProgram, list[str]]:
     why = refusal(model, error)
-    if isinstance(model, torch.jit.ScriptModule) or DATA_DEPENDENT in str(error):
+    if isinstance(model, torch.jit.ScriptModule):
+        raise why from error
+    if DATA_DEPENDENT in str(error):
+        cuts = cut_before_decision(model, example)
+        why.hint += f": outputs_at={cuts!r}" if cuts else ""
         raise why from error
     try:
         results = _run(model, example)

@@ -117,7 +117,7 @@ def test_starts_without_heavy_imports() -> None:
 
 
 def test_usage_errors_exit_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ([], ["convert"], ["run", "net.prototxt"], ["export", "a:b", "--backend", "bvlc"]):
+    for command in ([], ["convert"], ["run", "net.prototxt"], ["export", "a:b"]):
         with pytest.raises(SystemExit) as stopped:
             cli.main(command)
         assert stopped.value.code == 2
