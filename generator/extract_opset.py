@@ -54,7 +54,7 @@ def _operator(schema: Schema) -> dict[str, Any]:
             constraint.type_param_str: sorted(constraint.allowed_type_strs)
             for constraint in schema.type_constraints
         },
-        "attributes": {name: _attribute(attribute) for name, attribute in sorted(schema.attributes.items())},
+        "attributes": {name: describe_attribute(a) for name, a in sorted(schema.attributes.items())},
         "deprecated": schema.deprecated,
         "function": schema.has_function or schema.has_context_dependent_function,
     }
@@ -73,7 +73,7 @@ def _parameter(parameter: Schema) -> dict[str, Any]:
     return facts
 
 
-def _attribute(attribute: Schema) -> dict[str, Any]:
+def describe_attribute(attribute: Schema) -> dict[str, Any]:
     """Describe one attribute; ``required`` and ``default`` are left out where there is none."""
     from onnx import AttributeProto, helper
 

@@ -100,20 +100,35 @@ class Executor:
         if steps is None:
             goals = [self._values[name] for name in wanted]
             inner = not set(goals) <= set(self.graph.outputs)
-            steps = [self._step(island, inner) for island in islands(needed(self.graph, goals), goals)]
+            found = islands(needed(self.graph, goals), goals)
+            steps = [step for island in found for step in self._steps(island, inner)]
             self._plans[wanted] = steps
             if len(self._plans) > _PLANS:
                 self._plans.popitem(last=False)
         self._plans.move_to_end(wanted)
         return steps
 
-    def _step(self, island: Island, inner: bool) -> _Step:
+    def _steps(self, island: Island, inner: bool) -> list[_Step]:
         if island.opset is None:
-            return _References(island.graph)
-        for value in weights(island.graph):
+            return [_References(island.graph)]
+        try:
+            return [self._session(island.graph, island.opset, inner)]
+        except CaffeforgeError:
+            from caffeforge.runtime.evaluator import parts
+
+            cut = parts(island.graph, island.opset)
+            if all(kernel for _, kernel in cut):  # so it is no kernel that it lacks
+                raise
+        return [
+            self._session(graph, island.opset, inner) if kernel else _Evaluation(graph, island.opset)
+            for graph, kernel in cut
+        ]
+
+    def _session(self, graph: Graph, opset: int, inner: bool) -> _Step:
+        for value in weights(graph):
             if value.name not in self._bound:
                 self._bound[value.name] = _bind(value)
-        return _Session(island.graph, island.opset, self._providers, self._threads, optimize=not inner)
+        return _Session(graph, opset, self._providers, self._threads, optimize=not inner)
 
 
 class _Step:
@@ -161,6 +176,18 @@ class _Session(_Step):
             known.update((name, result.numpy()) for name, result in zip(names, results, strict=True))
         except Exception as error:
             raise CaffeforgeError(f"onnxruntime fails: {condensed(error)}", where=self.graph.name) from None
+
+
+class _Evaluation(_Step):
+    """An island of ONNX nodes that onnxruntime lacks, by onnx's reference evaluator."""
+
+    def __init__(self, graph: Graph, opset: int) -> None:
+        from caffeforge.runtime.evaluator import Evaluated
+
+        self.evaluated = Evaluated(graph, opset)
+
+    def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
+        self.evaluated.run(known, bound)
 
 
 class _References(_Step):

@@ -64,6 +64,20 @@ class Op:
         return f"{self.op_type}({', '.join(f'{a.name}={v!r}' for a, v in self.fields())})"
 
 
+class VersionedOp(Op):
+    """An operator as one version of ONNX defines it: what nodes of files are bound to (``generated/onnx``).
+
+    `since` is the opset that brought the version.
+    """
+
+    __slots__ = ()
+    since: ClassVar[int]
+
+    def fields_by_name(self) -> dict[str, Any]:
+        """Return the attributes that are present."""
+        return {attribute.name: value for attribute, value in self.fields()}
+
+
 class CustomOp(NamedTuple):
     """What a backend says of an op of its own domain.
 

@@ -22,6 +22,7 @@ from caffeforge.runtime.refusal import Refused
 Inferred = tuple[str, tuple[Dim, ...]]  # NumPy's name of the element type or bfloat16, dims outermost first
 
 _Results = list[tuple[str, list["Dim | None"]]]  # None for a dimension that is not told
+Partial = tuple[str, "tuple[Dim | None, ...] | None"]  # as Inferred; None for what is not told
 
 _CACHE_SIZE: Final = 4096
 _cache: OrderedDict[object, tuple[Inferred, ...]] = OrderedDict()
@@ -63,6 +64,19 @@ def infer(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> list[Infe
     else:
         _cache.move_to_end(key)
     return list(found)
+
+
+def infer_partial(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> list[Partial]:
+    """Return what can be told of the first `outputs` results of an op of ONNX; see `infer`.
+
+    Raises:
+        GraphError: the op does not take such operands, or the element type of a result cannot be told.
+    """
+    try:
+        return list(infer(op, inputs, outputs))
+    except GraphError:
+        inference = _Inference(op, inputs, outputs, _known_elements(op, inputs))
+    return inference.partial()
 
 
 def _of_custom(op: Op, inputs: Sequence[Value | None], outputs: int) -> Inferred:
@@ -148,6 +162,26 @@ class _Inference:
 
     def run(self, sizes: Mapping[Symbol, int]) -> _Results:
         """Return dtype and dims of each result with `sizes` for symbols; None for a dimension not told."""
+        found = self._found(sizes)
+        return [self._result(found, name) for name in self.results]
+
+    def partial(self) -> list[Partial]:
+        """Return dtype and dims of each result as far as they can be told."""
+        found = self._found({})
+        told: list[Partial] = []
+        for name in self.results:
+            if name in found and found[name].tensor_type.HasField("shape"):
+                dtype, dims = self._result(found, name)
+                told.append((dtype, tuple(dims)))
+            elif name in found and found[name].tensor_type.elem_type in DTYPES:
+                told.append((DTYPES[found[name].tensor_type.elem_type], None))
+            else:
+                raise GraphError(
+                    f"{_call_text(self.op, self.inputs)}: ONNX infers no type of result {name[1:]}"
+                )
+        return told
+
+    def _found(self, sizes: Mapping[Symbol, int]) -> Mapping[str, TypeProto]:
         types = {}
         for value in self.operands:
             if value is not None:
@@ -155,10 +189,9 @@ class _Inference:
                 types[value.name] = type_proto(Value(value.name, value.dtype, dims))
         types.update({t.name: helper.make_tensor_type_proto(t.data_type, t.dims) for t in self.statics})
         try:
-            found = self._results(types)
+            return self._results(types)
         except Exception as error:  # onnx raises classes that share no base of its own
             raise GraphError(f"{_call_text(self.op, self.inputs)}: {condensed(error)}") from None
-        return [self._result(found, name) for name in self.results]
 
     def _results(self, types: Mapping[str, TypeProto]) -> Mapping[str, TypeProto]:
         if self.op.op_type in _LIKE_FIRST:

@@ -1,0 +1,166 @@
+"""Ops whose meaning changed between versions, or whose parts have other names in the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from caffeforge.generated import hub
+from caffeforge.runtime.array import Dense
+from caffeforge.runtime.graph import Value
+from caffeforge.runtime.onnx_front import generic
+from caffeforge.runtime.onnx_front.call import Call, Unconvertible, static_dims
+from caffeforge.runtime.onnx_front.registry import converts
+
+_LOWEST: Final = float(np.finfo(np.float32).min)
+
+
+@converts("Softmax", "LogSoftmax", "Hardmax")
+def softmax(call: Call) -> Sequence[Value]:
+    """Before opset 13 all axes from `axis` on are one; from then on it is one axis."""
+    if call.op.since >= 13:
+        return generic.convert(call)
+    x, axis = call.value(0), call.op.fields_by_name()["axis"]
+    axis += x.rank if axis < 0 else 0
+    if all(dim == 1 for dim in x.dims[axis + 1 :]):
+        return generic.convert(call, {"axis": axis})
+    tail = static_dims(x, range(axis, x.rank))
+    flat = call.one(hub.Reshape(shape=(0,) * axis + (-1,)), x)
+    op = hub.OPS[call.op.op_type](axis=-1)  # type: ignore[call-arg]
+    return [call.one(hub.Reshape(shape=(0,) * axis + tail), call.one(op, flat))]
+
+
+@converts("Clip")
+def clip(call: Call) -> Sequence[Value]:
+    """Before opset 11 a bound that is left out is float32's last number: no bound at all."""
+    if call.op.since >= 11:
+        return generic.convert(call)
+    given = call.op.fields_by_name()
+    low, high = given["min"], given["max"]
+    narrow = call.value(0).dtype in ("float32", "float16")
+    open_low, open_high = narrow and low <= _LOWEST * 0.9999, narrow and high >= -_LOWEST * 0.9999
+    return generic.convert(call, {"min": None if open_low else low, "max": None if open_high else high})
+
+
+@converts("Pad")
+def pad(call: Call) -> Sequence[Value]:
+    """The value was an attribute of another name."""
+    if call.op.since >= 11:
+        return generic.convert(call)
+    value = call.op.fields_by_name().get("value", 0.0)
+    return generic.convert(call, {"constant_value": value}, dropped=("value",))
+
+
+@converts("TopK")
+def top_k(call: Call) -> Sequence[Value]:
+    """The count was an attribute of another name."""
+    if call.op.since >= 10:
+        return generic.convert(call)
+    return generic.convert(call, {"K": call.op.fields_by_name()["k"]}, dropped=("k",))
+
+
+@converts("Dropout")
+def dropout(call: Call) -> Sequence[Value]:
+    """Before opset 10 the mask is of the input's type; nothing reads it when a model infers."""
+    if call.op.since < 10 and len(call.used) > 1:
+        raise Unconvertible("the mask is read, whose type has changed since")
+    return generic.convert(call)
+
+
+@converts("BatchNormalization")
+def batch_normalization(call: Call) -> Sequence[Value]:
+    """Before opset 14 further outputs mean training; `spatial` before opset 9 means one channel a mean."""
+    if call.op.since < 14 and len(call.used) > 1:
+        raise Unconvertible("it is written for training: more outputs than one are read")
+    if not call.op.fields_by_name().get("spatial", 1):
+        raise Unconvertible("spatial=0 normalizes each position by itself")
+    return generic.convert(call, dropped=("spatial",))
+
+
+@converts("Scatter")
+def scatter(call: Call) -> Sequence[Value]:
+    """The old name of ScatterElements."""
+    return generic.convert(call, op_type="ScatterElements")
+
+
+@converts("Transpose")
+def transpose(call: Call) -> Sequence[Value]:
+    """Axes are reversed where no order is given."""
+    perm = call.op.fields_by_name().get("perm") or tuple(reversed(range(call.value(0).rank)))
+    return generic.convert(call, {"perm": perm})
+
+
+@converts("Split")
+def split(call: Call) -> Sequence[Value]:
+    """Without sizes the parts are equal, as many as there are outputs."""
+    given = call.op.fields_by_name()
+    if call.operand(1) is not None or given.get("split") or given.get("num_outputs"):
+        return generic.convert(call)
+    return generic.convert(call, {"num_outputs": len(call.used)})
+
+
+@converts("GroupNormalization")
+def group_normalization(call: Call) -> Sequence[Value]:
+    """In opset 18 scale and bias are one number a group, from 21 on one a channel."""
+    if call.op.since >= 21:
+        return generic.convert(call)
+    groups = call.op.fields_by_name()["num_groups"]
+    (channels,) = static_dims(call.value(0), (1,))
+    for index in (1, 2):
+        elements = call.constant(index)
+        if elements is None:
+            column = call.one(hub.Unsqueeze(axes=(1,)), call.value(index))
+            wide = call.one(hub.Expand(shape=(groups, channels // groups)), column)
+            call.inputs[index] = call.one(hub.Reshape(shape=(channels,)), wide)
+        else:
+            spread = Dense(np.repeat(elements, channels // groups))
+            call.inputs[index] = Value("", spread.dtype, spread.shape, spread)
+    return generic.convert(call)
+
+
+@converts("Upsample")
+def upsample(call: Call) -> Sequence[Value]:
+    """Resize whose coordinates are multiples of the scale, rounded down."""
+    given = call.op.fields_by_name()
+    mode = {"bilinear": "linear", "trilinear": "linear"}.get(given["mode"], given["mode"])
+    return _resized(call, given.get("scales"), mode)
+
+
+@converts("Resize")
+def resize(call: Call) -> Sequence[Value]:
+    """In opset 10 it is Upsample that may also shrink; from 11 on empty inputs are absent ones."""
+    given = call.op.fields_by_name()
+    if call.op.since == 10:
+        return _resized(call, None, given["mode"])
+    if given.get("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
+        raise Unconvertible("coordinate_transformation_mode=tf_half_pixel_for_nn left ONNX in opset 13")
+    for index in (1, 2, 3):
+        operand = call.operand(index)
+        if operand is not None and operand.dims == (0,):
+            call.inputs[index] = None
+    if given.get("coordinate_transformation_mode") != "tf_crop_and_resize" and call.operand(1) is not None:
+        call.inputs[1] = None  # nothing reads it
+    scales = call.constant(2)
+    if call.operand(3) is not None and scales is not None:
+        call.inputs[2] = None  # sizes go before scales where old files give both
+    return generic.convert(call)
+
+
+def _resized(call: Call, scales: Sequence[float] | None, mode: str) -> Sequence[Value]:
+    if scales is None:
+        found = call.constant(1)
+        if found is None:
+            raise Unconvertible("its scales are computed when the model runs")
+        scales = found.tolist()
+    shrinks, grows = any(s < 1 for s in scales), any(s > 1 for s in scales)
+    if mode == "nearest" and shrinks and grows:
+        raise Unconvertible("it shrinks one axis and grows another")
+    op = hub.Resize(
+        mode=mode,
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="ceil" if shrinks else "floor",
+        scales=tuple(float(s) for s in scales),
+    )
+    return [call.one(op, call.value(0))]

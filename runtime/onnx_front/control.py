@@ -1,0 +1,103 @@
+"""If and Loop: what is decided before the model runs is unrolled; what is not stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from onnx import GraphProto, NodeProto
+
+from caffeforge.generated import hub
+from caffeforge.runtime.array import Dense
+from caffeforge.runtime.graph import Value, constant
+from caffeforge.runtime.onnx_front.call import Unconvertible
+from caffeforge.runtime.onnx_front.scope import Scope
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.onnx_front.importer import Importer
+
+CONTROL: Final = frozenset({"If", "Loop", "Scan"})
+
+_ITERATIONS: Final = 256
+
+
+class Control:
+    """One node with inner graphs."""
+
+    def __init__(self, importer: Importer, node: NodeProto, scope: Scope) -> None:
+        self.importer = importer
+        self.node = node
+        self.scope = scope
+        self.graphs = {a.name: a.g for a in node.attribute if a.HasField("g")}
+
+    def results(self, inputs: Sequence[Value | None]) -> list[Value]:
+        """Return the node's results if it can be unrolled.
+
+        Raises:
+            Unconvertible: what it does is decided when the model runs.
+        """
+        if self.node.op_type == "If":
+            return self._if(inputs[0])
+        if self.node.op_type == "Loop":
+            return self._loop(inputs)
+        raise Unconvertible("Scan runs its graph for each element of a sequence")
+
+    def _if(self, condition: Value | None) -> list[Value]:
+        taken = _truth(condition)
+        if taken is None:
+            raise Unconvertible("its condition is computed when the model runs")
+        return self._body(self.graphs["then_branch" if taken else "else_branch"], [], "")
+
+    def _loop(self, inputs: Sequence[Value | None]) -> list[Value]:
+        count, condition, *carried = inputs
+        times = _number(count)
+        going = True if condition is None else _truth(condition)
+        if (count is not None and times is None) or going is None or (times is None and condition is None):
+            raise Unconvertible("how often it runs is computed when the model runs")
+        limit = _ITERATIONS if times is None else times
+        if limit > _ITERATIONS:
+            raise Unconvertible(f"it runs {limit} times, up to {_ITERATIONS} are unrolled")
+        mark = len(self.importer.nodes)
+        body = self.graphs["body"]
+        states = [value for value in carried if value is not None]
+        scans: list[list[Value]] = [[] for _ in body.output[1 + len(states) :]]
+        done = 0
+        while going and done < limit:
+            heads = [constant("", Dense(np.array(done, np.int64))), constant("", Dense(np.array(True)))]
+            found = self._body(body, [*heads, *states], f"{done}/")
+            going = _truth(found[0])
+            if going is None or (times is None and done == limit - 1):
+                del self.importer.nodes[mark:]
+                raise Unconvertible("when it ends is computed when the model runs")
+            states = found[1 : 1 + len(states)]
+            for scan, value in zip(scans, found[1 + len(states) :], strict=True):
+                scan.append(value)
+            done += 1
+        if scans and not done:
+            raise Unconvertible("it never runs, so that its results are empty")
+        return [*states, *(self._stacked(scan) for scan in scans)]
+
+    def _stacked(self, values: Sequence[Value]) -> Value:
+        rows = [self.importer.apply(hub.Unsqueeze(axes=(0,)), [value], 1)[0] for value in values]
+        return self.importer.apply(hub.Concat(axis=0), rows, 1)[0]
+
+    def _body(self, graph: GraphProto, inputs: Sequence[Value], word: str) -> list[Value]:
+        """Import an inner graph and return its outputs."""
+        values = {info.name: value for info, value in zip(graph.input, inputs, strict=True)}
+        inner = Scope(values, self.scope.opsets, f"{self.importer.current}/{word}", self.scope)
+        self.importer.initializers(graph, inner)
+        self.importer.visit_all(graph.node, inner)
+        return [inner.read(value.name) for value in graph.output]
+
+
+def _truth(value: Value | None) -> bool | None:
+    if value is None or value.data is None or value.data.size != 1:
+        return None
+    return bool(value.data.numpy().reshape(-1)[0])
+
+
+def _number(value: Value | None) -> int | None:
+    if value is None or value.data is None or value.data.size != 1:
+        return None
+    return int(value.data.numpy().reshape(-1)[0])

@@ -1,0 +1,149 @@
+"""Nodes that have no place in the hub, kept as they are: they run, but no Caffe rule takes them.
+
+These are ops of custom domains, control flow that depends on values, and the few forms of ONNX's own ops that
+later opsets took back. Such a node holds a model of itself alone, in the file's own opsets, which onnxruntime
+or, where it cannot, onnx's reference evaluator runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, shape_inference
+
+from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.graph import Value
+from caffeforge.runtime.onnx_node import type_proto
+from caffeforge.runtime.op import Attribute, Formal, Op
+from caffeforge.runtime.reference import reference
+
+DOMAIN: Final = "onnx"  # of kept nodes whose own domain is ONNX's
+
+
+class Kept(Op):
+    """A node as its file holds it.
+
+    Attributes:
+        given: its attributes that are numbers or texts, for the dump.
+        model: a serialized model of the node alone.
+        reason: why the hub cannot say it.
+    """
+
+    __slots__ = ("given", "model", "reason")
+    inputs = (Formal("inputs", "variadic"),)
+    outputs = (Formal("outputs", "variadic"),)
+    given: tuple[tuple[Attribute, Any], ...]
+    model: bytes
+    reason: str
+
+    def __init__(self, given: tuple[tuple[Attribute, Any], ...], model: bytes, reason: str) -> None:
+        set_ = object.__setattr__
+        set_(self, "given", given)
+        set_(self, "model", model)
+        set_(self, "reason", reason)
+
+    def fields(self) -> Iterator[tuple[Attribute, Any]]:
+        """Yield each plain attribute."""
+        yield from self.given
+
+
+@cache
+def kept_class(domain: str, op_type: str) -> type[Kept]:
+    """Return the class of kept nodes of one operator."""
+    members = {"__slots__": (), "domain": domain or DOMAIN, "op_type": op_type}
+    made: type[Kept] = type(op_type, (Kept,), members)
+    reference(made)(_run)
+    return made
+
+
+def model_of(
+    node: NodeProto, model: ModelProto, imports: Mapping[str, int], operands: Mapping[str, Value]
+) -> ModelProto:
+    """Return a model whose graph is `node`, with `operands` (its own and those of inner graphs) as inputs."""
+    alone = NodeProto()
+    alone.CopyFrom(node)
+    inputs = [helper.make_value_info(name, type_proto(value)) for name, value in operands.items()]
+    outputs = [ValueInfoProto(name=name) for name in node.output if name]
+    graph = GraphProto(name=node.name or node.op_type, node=[alone], input=inputs, output=outputs)
+    made = ModelProto(ir_version=max(model.ir_version, 8), graph=graph)
+    made.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in imports.items())
+    made.functions.extend(model.functions)
+    return made
+
+
+def inferred(model: ModelProto) -> dict[str, Any]:
+    """Return what ONNX infers of the outputs of a model of one node, as TypeProtos by name."""
+    try:
+        found = shape_inference.infer_shapes(model, data_prop=True).graph
+    except Exception:  # onnx raises classes that share no base of its own; a declared type may do
+        return {}
+    return {value.name: value.type for value in found.output if value.type.WhichOneof("value")}
+
+
+def captured(graph: GraphProto) -> list[str]:
+    """Return the names that a graph and the graphs within it read and do not define, in order."""
+    defined = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    defined |= {tensor.values.name for tensor in graph.sparse_initializer}
+    found: dict[str, None] = {}
+    for node in graph.node:
+        read = [*node.input, *(name for inner in inner_graphs(node) for name in captured(inner))]
+        found.update((name, None) for name in read if name and name not in defined)
+        defined.update(node.output)
+    found.update((value.name, None) for value in graph.output if value.name not in defined)
+    return list(found)
+
+
+def inner_graphs(node: NodeProto) -> list[GraphProto]:
+    """Return the graphs that a node's attributes hold."""
+    graphs = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
+    return graphs + [graph for attribute in node.attribute for graph in attribute.graphs]
+
+
+def _run(op: Kept, operands: Sequence[NDArray | None]) -> list[NDArray]:
+    model, run = _engine(op.model)
+    names = [value.name for value in model.graph.input]
+    given = [operand for operand in operands if operand is not None]
+    found: list[NDArray] = run(dict(zip(names, given, strict=True)))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _engine(serialized: bytes) -> tuple[ModelProto, Any]:
+    """Return the model and a function that runs it: onnxruntime's, else onnx's own."""
+    import onnxruntime
+
+    model = ModelProto.FromString(serialized)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(serialized, options, providers=["CPUExecutionProvider"])
+    except Exception:  # onnxruntime's classes share no base of their own
+        from onnx.reference import ReferenceEvaluator
+
+        evaluator = ReferenceEvaluator(model)
+        return model, lambda feed: evaluator.run(None, feed)
+    return model, lambda feed: session.run(None, feed)
+
+
+def plain_attributes(node: NodeProto) -> tuple[tuple[Attribute, Any], ...]:
+    """Return a node's attributes that are numbers or texts, as fields of an op."""
+    kinds = {1: "float", 2: "int", 3: "string", 6: "floats", 7: "ints", 8: "strings"}
+    found = []
+    for attribute in node.attribute:
+        kind = kinds.get(attribute.type)
+        if kind is not None:
+            found.append((Attribute(attribute.name, kind), attribute_value(attribute)))
+    return tuple(found)
+
+
+def attribute_value(attribute: Any) -> Any:
+    """Return a number, a text, or a tuple of them."""
+    value = helper.get_attribute_value(attribute)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, (str, int, float)):
+        return value
+    items = (item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in value)
+    return tuple(items)
