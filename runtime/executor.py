@@ -111,6 +111,8 @@ class Executor:
     def _steps(self, island: Island, inner: bool) -> list[_Step]:
         if island.opset is None:
             return [_References(island.graph)]
+        if not island.kernels:
+            return [_Evaluation(island.graph, island.opset)]
         try:
             return [self._session(island.graph, island.opset, inner)]
         except CaffeforgeError:

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Final
 
 from caffeforge.runtime.graph import Graph, Node, Value
+from caffeforge.runtime.miscomputed import is_miscomputed
 from caffeforge.runtime.onnx_node import OPSET
 
 # Opset 22 added element types to these and nothing else; onnxruntime (1.32) has kernels up to 21 only.
@@ -23,10 +24,12 @@ class Island:
 
     Attributes:
         opset: the version of ONNX's domain that all nodes are of; None if none is of that domain.
+        kernels: whether onnxruntime computes them as ONNX says.
     """
 
     graph: Graph
     opset: int | None
+    kernels: bool = True
 
 
 def needed(graph: Graph, goals: Iterable[Value]) -> list[Node]:
@@ -42,19 +45,21 @@ def needed(graph: Graph, goals: Iterable[Value]) -> list[Node]:
 
 def islands(nodes: Sequence[Node], goals: Iterable[Value]) -> list[Island]:
     """Cut `nodes`, which are in order, so that running the islands one after another computes `goals`."""
-    runs = [(opset, list(run)) for opset, run in groupby(nodes, _opset)]
+    runs = [(kind, list(run)) for kind, run in groupby(nodes, _kind)]
     read_later = set(goals)
     found = []
-    for opset, run in reversed(runs):
+    for (opset, kernels), run in reversed(runs):
         computed = {value: None for node in run for value in node.outputs}
         read = {v: None for node in run for v in node.inputs if v is not None and v.data is None}
         outputs = [value for value in computed if value in read_later]
         inputs = [value for value in read if value not in computed]
         name = outputs[0].name if outputs else run[-1].name
-        found.append(Island(Graph(name, inputs, outputs, run), opset))
+        found.append(Island(Graph(name, inputs, outputs, run), opset, kernels))
         read_later.update(inputs)
     return found[::-1]
 
 
-def _opset(node: Node) -> int | None:
-    return None if node.op.domain else _OLDER.get(node.op.op_type, OPSET)
+def _kind(node: Node) -> tuple[int | None, bool]:
+    if node.op.domain:
+        return None, True
+    return _OLDER.get(node.op.op_type, OPSET), not is_miscomputed(node)

@@ -41,7 +41,7 @@ class Control:
             return self._if(inputs[0])
         if self.node.op_type == "Loop":
             return self._loop(inputs)
-        raise Unconvertible("Scan runs its graph for each element of a sequence")
+        return self._scan(inputs)
 
     def _if(self, condition: Value | None) -> list[Value]:
         taken = _truth(condition)
@@ -78,9 +78,41 @@ class Control:
             raise Unconvertible("it never runs, so that its results are empty")
         return [*states, *(self._stacked(scan) for scan in scans)]
 
-    def _stacked(self, values: Sequence[Value]) -> Value:
-        rows = [self.importer.apply(hub.Unsqueeze(axes=(0,)), [value], 1)[0] for value in values]
-        return self.importer.apply(hub.Concat(axis=0), rows, 1)[0]
+    def _scan(self, inputs: Sequence[Value | None]) -> list[Value]:
+        if any(info.name == "" for info in self.graphs["body"].input) or self.scope.opsets.get("", 1) < 9:
+            raise Unconvertible("Scan of opset 8 goes over a batch too")
+        given = {a.name: list(a.ints) for a in self.node.attribute if a.ints}
+        count = next(a.i for a in self.node.attribute if a.name == "num_scan_inputs")
+        values = [value for value in inputs if value is not None]
+        states, scanned = values[:-count], values[-count:]
+        axes = given.get("scan_input_axes", [0] * count)
+        (times,) = {scan.dims[axis] for scan, axis in zip(scanned, axes, strict=True)}
+        if not isinstance(times, int) or not 0 < times <= _ITERATIONS:
+            raise Unconvertible(f"it runs {times} times, 1 to {_ITERATIONS} are unrolled")
+        reverse = given.get("scan_input_directions", [0] * count)
+        body = self.graphs["body"]
+        outputs: list[list[Value]] = [[] for _ in body.output[len(states) :]]
+        for step in range(times):
+            heads = [
+                self._element(scan, axis, times - 1 - step if back else step)
+                for scan, axis, back in zip(scanned, axes, reverse, strict=True)
+            ]
+            found = self._body(body, [*states, *heads], f"{step}/")
+            states = found[: len(states)]
+            for output, value in zip(outputs, found[len(states) :], strict=True):
+                output.append(value)
+        backwards = given.get("scan_output_directions", [0] * len(outputs))
+        ends = given.get("scan_output_axes", [0] * len(outputs))
+        rows = zip(outputs, ends, backwards, strict=True)
+        return [*states, *(self._stacked(out[::-1] if back else out, axis) for out, axis, back in rows)]
+
+    def _element(self, scan: Value, axis: int, index: int) -> Value:
+        place = self.importer.named(constant("", Dense(np.array(index, np.int64))))
+        return self.importer.apply(hub.Gather(axis=axis), [scan, place], 1)[0]
+
+    def _stacked(self, values: Sequence[Value], axis: int = 0) -> Value:
+        rows = [self.importer.apply(hub.Unsqueeze(axes=(axis,)), [value], 1)[0] for value in values]
+        return self.importer.apply(hub.Concat(axis=axis), rows, 1)[0]
 
     def _body(self, graph: GraphProto, inputs: Sequence[Value], word: str) -> list[Value]:
         """Import an inner graph and return its outputs."""

@@ -74,7 +74,7 @@ class Functions:
         importer.visit_all(nodes, inner)
         self._depth -= 1
         wanted = [name for name, _ in zip(body.output, node.output, strict=False)]
-        return [inner.read(name) for name in wanted if name in inner]
+        return [inner.find(name) or Value("", "float32", ()) for name in wanted]
 
 
 def _instantiated(node: NodeProto, given: Mapping[str, AttributeProto], absent: set[str]) -> NodeProto:

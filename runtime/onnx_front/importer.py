@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TypeProto, ValueInfoProto, helper
+from onnx import AttributeProto, NodeProto, TypeProto, helper
 
 from caffeforge.generated import hub
 from caffeforge.generated import onnx as versions
 from caffeforge.runtime.array import Array, Dense, Full
-from caffeforge.runtime.errors import CaffeforgeError, FrontEndError
+from caffeforge.runtime.errors import CaffeforgeError, FrontEndError, GraphError
 from caffeforge.runtime.fold import is_foldable
-from caffeforge.runtime.graph import Dim, Graph, Node, Origin, Symbol, Value, constant
+from caffeforge.runtime.graph import Graph, Node, Origin, Value, constant
 from caffeforge.runtime.islands import needed
 from caffeforge.runtime.onnx_front import elements as shape_elements
 from caffeforge.runtime.onnx_front import generic, kept
@@ -21,13 +21,15 @@ from caffeforge.runtime.onnx_front.call import Call, Unconvertible
 from caffeforge.runtime.onnx_front.control import CONTROL, Control
 from caffeforge.runtime.onnx_front.folding import folded
 from caffeforge.runtime.onnx_front.functions import Functions
+from caffeforge.runtime.onnx_front.interface import input_value, name_outputs
+from caffeforge.runtime.onnx_front.keeping import keep
 from caffeforge.runtime.onnx_front.model_file import ModelFile, opsets
 from caffeforge.runtime.onnx_front.registry import CONVERSIONS
+from caffeforge.runtime.onnx_front.result_types import types_of
 from caffeforge.runtime.onnx_front.scope import Scope
 from caffeforge.runtime.onnx_front.tensors import Tensors
-from caffeforge.runtime.onnx_node import DTYPES
+from caffeforge.runtime.onnx_node import OPSET
 from caffeforge.runtime.op import CustomOp, Op, VersionedOp, python_name
-from caffeforge.runtime.shapes import infer_partial
 
 # What computes other numbers each time, or stays apart on purpose, is no constant.
 _NOT_FOLDED: Final = frozenset(
@@ -62,7 +64,7 @@ class Importer:
         self.node_names: set[str] = set()
         self._elements: dict[Value, shape_elements.Elements] = {}
         self._current: tuple[str, Origin] = ("", Origin())
-        self._declared: dict[str, TypeProto] = {}
+        self.declared: dict[str, TypeProto] = {}
         self._bound_names: set[str] = set()
         self._result_types: Sequence[TypeProto | None] = ()
         self._used: Sequence[bool] = ()
@@ -80,15 +82,18 @@ class Importer:
         """
         proto = self.file.proto.graph
         scope = Scope({}, opsets(self.file.proto), "")
-        self._declared = {v.name: v.type for v in (*proto.value_info, *proto.output)}
+        self.declared = {v.name: v.type for v in (*proto.value_info, *proto.output)}
         self.taken = {v.name for v in (*proto.input, *proto.output)}
         self.taken |= {name for node in proto.node for name in node.output}
         self.initializers(proto, scope)
-        inputs = [self._input(v, scope) for v in proto.input if v.name not in scope]
+        inputs = [input_value(v, self.shapes.get(v.name)) for v in proto.input if v.name not in scope]
+        for value in inputs:
+            scope.set(value.name, value)
         self.visit_all(proto.node, scope)
         outputs = [self._output(value.name, scope) for value in proto.output]
         graph = Graph(proto.name or "graph", inputs, [], self.nodes)
-        self._name_outputs(graph, outputs, [value.name for value in proto.output])
+        names = [value.name for value in proto.output]
+        name_outputs(graph, outputs, names, self.fresh, self.fresh_node)
         graph.nodes = needed(graph, graph.outputs)
         graph.verify()
         return graph
@@ -133,10 +138,13 @@ class Importer:
         before = self._current
         stem = self.fresh_node(scope.prefix + (node.name or next(filter(None, node.output))))
         self._current = (stem, Origin(scope.prefix.rstrip("/"), _op_text(node)))
-        declared = {} if scope.prefix else self._declared
+        declared = {} if scope.prefix else self.declared
         self._result_types = [declared.get(name) for name in node.output]
         self._used = used
         results = self._results(node, domain, inputs, used, scope)
+        main = next((v.producer for v in results if v.producer is not None), None)
+        if main is not None and main.name.startswith(f"{stem}."):
+            main.name = stem  # its helpers are named after it
         for name, value in zip(node.output, results, strict=False):
             if name:
                 self.bind(scope, name, value)
@@ -152,17 +160,29 @@ class Importer:
             return self._foreign(node, domain, inputs, used, scope)
         if node.op_type == "Constant":
             return [self._constant(node)]
+        mark = len(self.nodes)
         try:
             if node.op_type in CONTROL:
                 return Control(self, node, scope).results(inputs)
-            call = Call(self._bound(node, scope), inputs, used, self)
-            conversion = CONVERSIONS.get(node.op_type, generic.convert)
-            return conversion(call)
+            return self._converted(self._bound(node, scope), inputs, used)
         except Unconvertible as reason:
+            del self.nodes[mark:]
             expanded = self.functions.body_of(node, inputs, scope.opsets.get("", 1))
             if expanded is not None:
                 return self.functions.inline(self, expanded, node, inputs, scope)
-            return self.keep(node, domain, inputs, used, scope, str(reason))
+            return keep(self, node, domain, used, scope, str(reason))
+
+    def _converted(
+        self, op: VersionedOp, inputs: Sequence[Value | None], used: Sequence[bool]
+    ) -> Sequence[Value]:
+        try:
+            return CONVERSIONS.get(op.op_type, generic.convert)(Call(op, inputs, used, self))
+        except GraphError as error:
+            if op.since <= OPSET:
+                raise
+            raise Unconvertible(
+                f"what opset {op.since} added has no place in the hub: {error.what}"
+            ) from None
 
     def _bound(self, node: NodeProto, scope: Scope) -> VersionedOp:
         """Return the node's op as the file's opset defines it, with its attributes."""
@@ -214,7 +234,7 @@ class Importer:
         """Return the results of an op of another domain: one that the backend declares, or a kept one."""
         declared = self.custom.get(f"{domain}.{node.op_type}")
         if declared is None:
-            return self.keep(node, domain, inputs, used, scope, "it is an op of a custom domain")
+            return keep(self, node, domain, used, scope, "it is an op of a custom domain")
         given = {python_name(a.name): kept.attribute_value(a) for a in node.attribute}
         try:
             op = declared.op(**given)
@@ -224,134 +244,34 @@ class Importer:
             ) from None
         return self.apply(op, inputs, len(used))
 
-    def keep(
-        self,
-        node: NodeProto,
-        domain: str,
-        inputs: Sequence[Value | None],
-        used: Sequence[bool],
-        scope: Scope,
-        reason: str,
-    ) -> list[Value]:
-        """Add a node as it is, with what its inner graphs read as further operands."""
-        names = dict.fromkeys(name for name in node.input if name)
-        names.update((n, None) for graph in kept.inner_graphs(node) for n in kept.captured(graph))
-        operands = {name: scope.read(name) for name in names}
-        alone = kept.model_of(node, self.file.proto, scope.opsets, operands)
-        types = kept.inferred(alone)
-        results = []
-        for name, wanted in zip(node.output, used, strict=False):
-            if wanted:
-                kind = types.get(name) or (self._declared.get(name) if not scope.prefix else None)
-                results.append(self._typed(name, kind))
-        op = kept.kept_class(domain, node.op_type)(
-            kept.plain_attributes(node), alone.SerializeToString(), reason
-        )
-        stem, origin = self._current
-        self.nodes.append(Node(stem, op, list(operands.values()), results, origin))
-        self.reasons[stem] = reason
-        it = iter(results)
-        return [next(it) if wanted else Value("", "float32", ()) for wanted in used]
-
-    def _typed(self, name: str, kind: TypeProto | None) -> Value:
-        if kind is None or not kind.HasField("tensor_type") or kind.tensor_type.elem_type not in DTYPES:
-            raise FrontEndError(
-                f"the type of its result {name} is not known, or is no tensor of numbers",
-                hint="declare it in the model's value_info, or the op in the backend's mapping",
-            )
-        if not kind.tensor_type.HasField("shape"):
-            raise FrontEndError(f"how many dimensions its result {name} has is not known")
-        value = Value(self.fresh(name), DTYPES[kind.tensor_type.elem_type], ())
-        value.dims = self._dims(kind, value.name)
-        return value
-
-    def _dims(self, kind: TypeProto, name: str) -> tuple[Dim, ...]:
-        dims: list[Dim] = []
-        for axis, dim in enumerate(kind.tensor_type.shape.dim):
-            known = dim.HasField("dim_value") and dim.dim_value > -1
-            dims.append(dim.dim_value if known else Symbol(dim.dim_param or f"{name}.{axis}"))
-        return tuple(dims)
-
     def apply(self, op: Op, operands: Sequence[Value | None], count: int) -> list[Value]:
         """Add a node, or fold it; see `call.Builder`."""
         known = shape_elements.propagate(op, operands, self.elements)
-        types = self._types(op, operands, count)
+        stem, origin = self._current
+        types = types_of(op, operands, count, stem, self._result_types, self._used)
         if known is not None and all(isinstance(item, int) for item in known) and count == 1:
             dtype, dims = types[0]
             if all(isinstance(dim, int) for dim in dims):
                 return [constant("", Dense(np.array(known, dtype).reshape([int(str(d)) for d in dims])))]
-        results = [Value(self.fresh(f"{self._current[0]}.{op.op_type.lower()}"), *kind) for kind in types]
-        node = Node("", op, [self._named(o) for o in operands], results, self._current[1])
+        results = [Value(self.fresh(f"{stem}.{op.op_type.lower()}"), *kind) for kind in types]
+        node = Node("", op, [self.named(o) for o in operands], results, origin)
         if op.op_type not in _NOT_FOLDED and not op.domain:
             if is_foldable(op, operands):
                 return folded(node)
             made = _made_constant(op, results)
             if made is not None:
                 return [constant("", made)]
-        node.name = self._current[0] if not self._has(self._current[0]) else self.fresh_node(results[0].name)
+        node.name = self.fresh_node(results[0].name)
         self.nodes.append(node)
         if known is not None:
             self._elements[results[0]] = known
         return results
 
-    def _has(self, name: str) -> bool:
-        return any(node.name == name for node in self.nodes[-8:])
-
-    def _named(self, operand: Value | None) -> Value | None:
+    def named(self, operand: Value | None) -> Value | None:
+        """Give an operand without a name one after the node that is being imported."""
         if operand is not None and not operand.name:
             operand.name = self.fresh(f"{self._current[0]}.constant")
         return operand
-
-    def _types(
-        self, op: Op, operands: Sequence[Value | None], count: int
-    ) -> list[tuple[str, tuple[Dim, ...]]]:
-        """Return types of results; a dimension that cannot be told becomes a symbol of its own."""
-        if op.domain:
-            from caffeforge.runtime.shapes import infer
-
-            return infer(op, operands, count)
-        found = []
-        for index, (dtype, dims) in enumerate(infer_partial(op, operands, count)):
-            if dims is None and self._is_absent(index):
-                dims = ()
-            elif dims is None:
-                dims = self._told(op, operands, index)
-            stem = self._current[0]
-            name = stem if index == 0 else f"{stem}.{index}"
-            found.append(
-                (dtype, tuple(Symbol(f"{name}.{a}") if d is None else d for a, d in enumerate(dims)))
-            )
-        return found
-
-    def _is_absent(self, index: int) -> bool:
-        return index < len(self._used) and not self._used[index]
-
-    def _told(self, op: Op, operands: Sequence[Value | None], index: int) -> tuple[Dim | None, ...]:
-        """Return a shape of which ONNX's inference says nothing, as far as the operands' ranks tell it."""
-        first = operands[0]
-        last = operands[1] if len(operands) > 1 else None
-        if isinstance(op, (hub.Reshape, hub.Expand)) and last is not None and isinstance(last.dims[0], int):
-            rank = last.dims[0]
-            if isinstance(op, hub.Expand) and first is not None:
-                rank = max(rank, first.rank)
-            return (None,) * rank
-        if isinstance(op, hub.ConstantOfShape) and first is not None and isinstance(first.dims[0], int):
-            return (None,) * first.dims[0]
-        if (
-            isinstance(op, (hub.Tile, hub.Slice, hub.Pad, hub.Resize, hub.CenterCropPad))
-            and first is not None
-        ):
-            return (None,) * first.rank
-        declared = self._result_types[index] if index < len(self._result_types) else None
-        if declared is not None and declared.tensor_type.HasField("shape"):
-            return tuple(
-                d.dim_value if d.HasField("dim_value") else Symbol(d.dim_param) if d.dim_param else None
-                for d in declared.tensor_type.shape.dim
-            )
-        raise FrontEndError(
-            f"how many dimensions result {index} has is computed when the model runs",
-            hint="give the inputs that decide it as constants, or declare the shape in value_info",
-        )
 
     def elements(self, value: Value) -> shape_elements.Elements | None:
         """Return what is known of an integer tensor's elements, row-major."""
@@ -386,62 +306,11 @@ class Importer:
         """Return a name that no node has."""
         return _free(name, self.node_names)
 
-    def _input(self, value: ValueInfoProto, scope: Scope) -> Value:
-        made = self._typed_input(value)
-        scope.set(value.name, made)
-        return made
-
-    def _typed_input(self, value: ValueInfoProto) -> Value:
-        where = f"input {value.name}"
-        kind = value.type
-        if not kind.HasField("tensor_type") or kind.tensor_type.elem_type not in DTYPES:
-            raise FrontEndError("it is no tensor of numbers", where=where)
-        given = self.shapes.get(value.name)
-        if given is None and not kind.tensor_type.HasField("shape"):
-            raise FrontEndError("the model does not say its shape", where=where, hint="give one")
-        made = Value(value.name, DTYPES[kind.tensor_type.elem_type], ())
-        made.dims = self._dims(kind, value.name) if given is None else tuple(given)
-        if given is not None and kind.tensor_type.HasField("shape"):
-            self._check_shape(kind, tuple(given), where)
-        return made
-
-    def _check_shape(self, kind: TypeProto, given: tuple[int, ...], where: str) -> None:
-        declared = kind.tensor_type.shape.dim
-        fits = len(declared) == len(given) and all(
-            not d.HasField("dim_value") or d.dim_value in (0, -1, size)
-            for d, size in zip(declared, given, strict=False)
-        )
-        if not fits:
-            dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in declared]
-            raise FrontEndError(
-                f"shape {list(given)} is given, the model declares {dims}",
-                where=where,
-                hint="a size that the model fixes cannot be changed",
-            )
-
     def _output(self, name: str, scope: Scope) -> Value:
         found = scope.find(name)
         if found is None:
             raise FrontEndError(f"output {name} is computed by no node", where=self.file.name)
         return found
-
-    def _name_outputs(self, graph: Graph, outputs: Sequence[Value], names: Sequence[str]) -> None:
-        """Make each output a result of a node of its own, under the model's name."""
-        for value, name in zip(outputs, names, strict=True):
-            inner = value in graph.inputs or value.data is not None or value in graph.outputs
-            if inner or value.name != name:
-                value = self._identity(graph, value, name)
-            graph.outputs.append(value)
-
-    def _identity(self, graph: Graph, value: Value, name: str) -> Value:
-        if value.name == name:
-            value.name = self.fresh(f"{name}.constant" if value.data is not None else f"{name}.before")
-        result = Value(name, value.dtype, value.dims)
-        node = Node(
-            self.fresh_node(name), hub.Identity(), [value], [result], Origin(op="Identity", value=name)
-        )
-        graph.nodes.append(node)
-        return result
 
 
 def _op_text(node: NodeProto) -> str:

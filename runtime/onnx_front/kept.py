@@ -82,6 +82,29 @@ def inferred(model: ModelProto) -> dict[str, Any]:
     return {value.name: value.type for value in found.output if value.type.WhichOneof("value")}
 
 
+def stacked_type(node: NodeProto, operands: Mapping[str, Value], name: str) -> Any:
+    """Return the TypeProto of what a Loop stacks up: what its graph yields, and an axis before it.
+
+    None if it is one of the loop's states, or is not told.
+    """
+    body = next(a.g for a in node.attribute if a.name == "body")
+    index = list(node.output).index(name) + 1
+    if index < len(body.input) - 1:
+        return None
+    starts = [operands.get(given) for given in node.input[2:]]
+    graph = GraphProto()
+    graph.CopyFrom(body)
+    for info, start in zip(graph.input[2:], starts, strict=False):
+        if start is not None:
+            info.type.CopyFrom(type_proto(start))
+    model = ModelProto(ir_version=8, graph=graph, opset_import=[helper.make_opsetid("", 17)])
+    found = inferred(model).get(body.output[index].name)
+    if found is None or not found.tensor_type.HasField("shape"):
+        return None
+    dims = [d.dim_value if d.HasField("dim_value") else None for d in found.tensor_type.shape.dim]
+    return helper.make_tensor_type_proto(found.tensor_type.elem_type, [None, *dims])
+
+
 def captured(graph: GraphProto) -> list[str]:
     """Return the names that a graph and the graphs within it read and do not define, in order."""
     defined = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}

@@ -1,0 +1,70 @@
+"""Keeping a node as it is: its operands, those of its inner graphs, and the types of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from onnx import NodeProto, TypeProto
+
+from caffeforge.runtime.errors import FrontEndError
+from caffeforge.runtime.graph import Node, Origin, Symbol, Value
+from caffeforge.runtime.onnx_front import kept
+from caffeforge.runtime.onnx_front.result_types import dims_of
+from caffeforge.runtime.onnx_front.scope import Scope
+from caffeforge.runtime.onnx_node import DTYPES
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.onnx_front.importer import Importer
+
+
+def keep(
+    importer: Importer, node: NodeProto, domain: str, used: Sequence[bool], scope: Scope, reason: str
+) -> list[Value]:
+    """Add a node as it is, with what its inner graphs read as further operands; return its results.
+
+    Raises:
+        FrontEndError: the type of a result is not known, or is no tensor of numbers.
+    """
+    names = dict.fromkeys(name for name in node.input if name)
+    names.update((n, None) for graph in kept.inner_graphs(node) for n in kept.captured(graph))
+    operands = {name: scope.read(name) for name in names}
+    alone = kept.model_of(node, importer.file.proto, scope.opsets, operands)
+    types = kept.inferred(alone)
+    results = []
+    for name, wanted in zip(node.output, used, strict=False):
+        if not wanted:
+            results.append(Value("", "float32", ()))
+            continue
+        kind = types.get(name) or (importer.declared.get(name) if not scope.prefix else None)
+        if node.op_type == "Loop" and (kind is None or not kind.tensor_type.HasField("shape")):
+            kind = kept.stacked_type(node, operands, name) or kind
+        results.append(_typed(importer.fresh(name), name, kind, _carried(node, operands, name)))
+    cls = kept.kept_class(domain, node.op_type)
+    op = cls(kept.plain_attributes(node), alone.SerializeToString(), reason)
+    origin = Origin(scope.prefix.rstrip("/"), f"{domain}.{node.op_type}" if domain else node.op_type)
+    named = [value for value in results if value.name]
+    importer.nodes.append(Node(importer.current, op, list(operands.values()), named, origin))
+    importer.reasons[importer.current] = reason
+    return results
+
+
+def _carried(node: NodeProto, operands: Mapping[str, Value], name: str) -> Value | None:
+    """Return what a loop's result of that name begins as; its rank stays."""
+    index = list(node.output).index(name) + 2
+    if node.op_type != "Loop" or index >= len(node.input):
+        return None
+    return operands[node.input[index]]
+
+
+def _typed(fresh: str, name: str, kind: TypeProto | None, start: Value | None) -> Value:
+    if kind is None or not kind.HasField("tensor_type") or kind.tensor_type.elem_type not in DTYPES:
+        raise FrontEndError(
+            f"the type of its result {name} is not known, or is no tensor of numbers",
+            hint="declare it in the model's value_info, or the op in the backend's mapping",
+        )
+    if kind.tensor_type.HasField("shape"):
+        return Value(fresh, DTYPES[kind.tensor_type.elem_type], dims_of(kind, fresh))
+    if start is not None:
+        return Value(fresh, start.dtype, [Symbol(f"{fresh}.{axis}") for axis in range(start.rank)])
+    raise FrontEndError(f"how many dimensions its result {name} has is not known")
