@@ -111,12 +111,14 @@ class NetRule:
         loose_tops: the layer type that takes tops which nothing reads.
         in_place: layer types that are written in place where that is safe.
         views: layer types whose tops share their bottom's memory.
+        shared: layer types whose weights are written once for layers that have the same.
     """
 
     input: LayerEntry | None = None
     loose_tops: Scalar | None = None
     in_place: tuple[Scalar, ...] = ()
     views: tuple[Scalar, ...] = ()
+    shared: tuple[Scalar, ...] = ()
 
 
 @dataclass

@@ -81,12 +81,14 @@ class NetStyle:
         loose_tops: the layer that takes tops which nothing reads, so that they are no outputs.
         in_place: layer types that are written in place where that is safe.
         views: layer types whose tops share their bottom's memory.
+        shared: layer types whose weights are written once for layers that have the same.
     """
 
     input: Callable[[Value], LayerParam] | None = None
     loose_tops: type[LayerParam] | None = None
     in_place: tuple[str, ...] = ()
     views: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

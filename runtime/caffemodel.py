@@ -36,7 +36,8 @@ _Part = bytes | _Blob
 def write(net: Net, backend: Backend, path: Path) -> int:
     """Write a net's names, types, parameters and weights; return the number of bytes.
 
-    Weights are written as float32, whatever their dtype: `casts` tells which are not.
+    Weights are written as float32, whatever their dtype: `casts` tells which are not. A layer that borrows
+    another one's is left out.
 
     Raises:
         FileError: the file would be larger than protobuf reads; nothing is written.
@@ -45,7 +46,8 @@ def write(net: Net, backend: Backend, path: Path) -> int:
     """
     skeleton = backend.skeleton
     start = string(skeleton.net_name, net.name)
-    layers = [_layer_parts(layer, skeleton) for layer in net.layers]
+    own = [layer for layer in net.layers if not layer.borrows]
+    layers = [_layer_parts(layer, skeleton) for layer in own]
     sizes = [sum(map(_length, parts)) for parts in layers]
     total = len(start) + sum(len(head(skeleton.net_layer, size)) + size for size in sizes)
     if total > LARGEST:
@@ -56,7 +58,7 @@ def write(net: Net, backend: Backend, path: Path) -> int:
         )
     with open(path, "wb", buffering=0) as file:
         pending = bytearray(start)
-        for layer, parts, size in zip(net.layers, layers, sizes, strict=True):
+        for layer, parts, size in zip(own, layers, sizes, strict=True):
             pending += head(skeleton.net_layer, size)
             for part in parts:
                 if isinstance(part, bytes):

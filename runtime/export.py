@@ -21,6 +21,7 @@ from caffeforge.runtime.legalize import directly, legalize
 from caffeforge.runtime.lowering_notes import lowering_notes
 from caffeforge.runtime.net import Net
 from caffeforge.runtime.report import ExportResult
+from caffeforge.runtime.sharing import share_weights
 
 if TYPE_CHECKING:
     from caffeforge.runtime.torch_front.source import TorchSource
@@ -61,6 +62,7 @@ def export(
     if in_place:
         outputs = [value.name for value in graph.outputs]
         run_in_place(net, backend.net.in_place, backend.net.views, outputs)
+    share_weights(net, backend.net.shared)
     notes = dict.fromkeys([*source.notes, *fused, *lowering_notes(calls), *casts(net)])
     found: list[Verification] = []
     accepted = APPROXIMATE if any(call.approximate for call in calls) else None
@@ -74,7 +76,7 @@ def export(
         verification=found[0] if found else None,
         notes=tuple(notes),
         layers=len(net.layers),
-        weights_bytes=sum(4 * blob.size for layer in net.layers for blob in layer.blobs),
+        weights_bytes=sum(4 * blob.size for layer in net.layers if not layer.borrows for blob in layer.blobs),
     )
 
 

@@ -19,6 +19,8 @@ class Layer:
         blobs: weights, lazy, in the order of the layer's blobs.
         rule: the rule of the mapping that wrote or reads it.
         origin: the source's module and line, where known.
+        shared: names under which Caffe keeps the blobs, one each, if other layers have the same ones.
+        borrows: the blobs are another layer's, which has them in the caffemodel.
         source: name of the hub value that the first top holds; empty for a layer's inner result.
     """
 
@@ -31,6 +33,8 @@ class Layer:
     origin: Origin = field(default_factory=Origin)
     op: str = ""
     source: str = ""
+    shared: tuple[str, ...] = ()
+    borrows: bool = False
 
     @property
     def type(self) -> str:

@@ -48,6 +48,8 @@ def _layer_lines(layer: Layer) -> Iterator[str]:
         yield f"bottom: {quote(bottom)}"
     for top in layer.tops:
         yield f"top: {quote(top)}"
+    for name in layer.shared:
+        yield f"param {{ name: {quote(name)} }}"
     if layer.param.PARAM is None:
         yield from _message_lines(layer.param)
     elif any(layer.param.present()):

@@ -70,6 +70,7 @@ BACKEND: Final = Backend(
             "Bias",
         ),
         views=("Concat", "Flatten", "Reshape", "Slice", "Split"),
+        shared=("Bias", "Convolution", "Deconvolution", "Embed", "InnerProduct", "PReLU", "Scale"),
     ),
 )
 

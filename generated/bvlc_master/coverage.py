@@ -13,72 +13,72 @@ from caffeforge.runtime.coverage import Condition, Dropped, Entry, PatternText, 
 
 # hub op -> how it is written
 OPS: Final[Mapping[str, Entry]] = {
-    "Abs": Entry("bvlc/mapping.yaml:79", (Way("bvlc/mapping.yaml:80", layers=("AbsVal",)),)),
+    "Abs": Entry("bvlc/mapping.yaml:81", (Way("bvlc/mapping.yaml:82", layers=("AbsVal",)),)),
     "Add": Entry(
-        "bvlc/mapping.yaml:82",
+        "bvlc/mapping.yaml:84",
         (
             Way(
-                "bvlc/mapping.yaml:84",
+                "bvlc/mapping.yaml:86",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:84",
+                        "bvlc/mapping.yaml:86",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:88",
-                rewrite="C = Add(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:88", "is_constant(A) and not is_constant(B)"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:90",
-                layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:90", "is_scalar(B) and A.shape == C.shape"),),
+                rewrite="C = Add(B, A)",
+                conditions=(Condition("bvlc/mapping.yaml:90", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:94",
+                "bvlc/mapping.yaml:92",
+                layers=("Power",),
+                conditions=(Condition("bvlc/mapping.yaml:92", "is_scalar(B) and A.shape == C.shape"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:96",
                 layers=("Bias",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:94", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:96", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:103",
+                "bvlc/mapping.yaml:105",
                 layers=("Reshape", "Bias"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:103",
+                        "bvlc/mapping.yaml:105",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:112",
-                rewrite="C = Add(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:112", "not is_constant(B) and A.shape == C.shape"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:114",
-                rewrite="C = Add(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:114", "B.shape == C.shape"),),
+                rewrite="C = Add(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
+                conditions=(Condition("bvlc/mapping.yaml:114", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
                 "bvlc/mapping.yaml:116",
+                rewrite="C = Add(B, A)",
+                conditions=(Condition("bvlc/mapping.yaml:116", "B.shape == C.shape"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:118",
                 rewrite="C = Add(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:116",
+                        "bvlc/mapping.yaml:118",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:118",
+                "bvlc/mapping.yaml:120",
                 rewrite="C = Add(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:118",
+                        "bvlc/mapping.yaml:120",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
@@ -86,42 +86,42 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "And": Entry(
-        "bvlc/mapping.yaml:121",
+        "bvlc/mapping.yaml:123",
         (
             Way(
-                "bvlc/mapping.yaml:123",
+                "bvlc/mapping.yaml:125",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:123",
+                        "bvlc/mapping.yaml:125",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:126",
+                "bvlc/mapping.yaml:128",
                 rewrite="C = And(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:126", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:128", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:129",
+        "bvlc/mapping.yaml:131",
         (
             Way(
-                "bvlc/mapping.yaml:135",
+                "bvlc/mapping.yaml:137",
                 layers=("ArgMax", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:135", "select_last_index == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:137", "select_last_index == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:143",
+                "bvlc/mapping.yaml:145",
                 layers=("Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:143", "along == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:145", "along == data.rank - 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:153",
+                "bvlc/mapping.yaml:155",
                 rewrite="places = ArgMax(Transpose(data, perm=order), axis=-1, keepdims=0)\nreduced = Reshape(places, shape=free_batch(reduced.shape, along != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:153", "along != data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:155", "along != data.rank - 1"),),
             ),
         ),
         let=(
@@ -131,10 +131,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ArgMin": Entry(
-        "bvlc/mapping.yaml:158",
+        "bvlc/mapping.yaml:160",
         (
             Way(
-                "bvlc/mapping.yaml:159",
+                "bvlc/mapping.yaml:161",
                 rewrite="reduced = ArgMax(Neg(data), axis=axis, keepdims=keepdims, select_last_index=select_last_index)",
             ),
         ),
@@ -158,58 +158,58 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:171",
+                "bvlc/mapping.yaml:173",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:171",
+                        "bvlc/mapping.yaml:173",
                         "plain and begins == zeros(2) and count_include_pad == 0 and sizes == Y.shape[2:] and caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:180",
+                "bvlc/mapping.yaml:182",
                 layers=("Pooling", "Slice", "Slice"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:180",
+                        "bvlc/mapping.yaml:182",
                         "plain and counted and begins == pads[2:] and caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins) and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:200",
+                "bvlc/mapping.yaml:202",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = AveragePool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:200",
+                        "bvlc/mapping.yaml:202",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:204",
+                "bvlc/mapping.yaml:206",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = AveragePool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]], count_include_pad=count_include_pad)\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:204", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:206", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:209",
+                "bvlc/mapping.yaml:211",
                 rewrite="mean = AveragePool(X, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads, count_include_pad=1)\nY = Mul(mean, padding_share(X.shape[2:], kernel_shape, strides, dilations, pads, Y.shape[2:]))",
-                conditions=(Condition("bvlc/mapping.yaml:209", "not counted"),),
+                conditions=(Condition("bvlc/mapping.yaml:211", "not counted"),),
             ),
             Way(
-                "bvlc/mapping.yaml:213",
+                "bvlc/mapping.yaml:215",
                 rewrite="Y = Conv(X, full([X.shape[1], 1] + kernel_shape, weight), kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads, group=X.shape[1])",
                 let=(("weight", "1 / product(kernel_shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:213", "counted and dilations != ones(axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:215", "counted and dilations != ones(axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:218",
+                "bvlc/mapping.yaml:220",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:])\nY = AveragePool(padded, kernel_shape=kernel_shape, strides=strides)",
-                conditions=(Condition("bvlc/mapping.yaml:218", "counted and pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:220", "counted and pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:222",
+                "bvlc/mapping.yaml:224",
                 rewrite="flat = AveragePool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(AveragePool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
@@ -218,7 +218,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:222",
+                        "bvlc/mapping.yaml:224",
                         "axes == 3 and pads == zeros(6) and dilations == ones(3)",
                     ),
                 ),
@@ -235,14 +235,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "bvlc/mapping.yaml:233",
+        "bvlc/mapping.yaml:235",
         (
             Way(
-                "bvlc/mapping.yaml:234",
+                "bvlc/mapping.yaml:236",
                 layers=("BatchNorm", "Scale"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:235",
+                        "bvlc/mapping.yaml:237",
                         "training_mode == 0",
                         "batch statistics are for training",
                     ),
@@ -251,17 +251,17 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Cast": Entry(
-        "bvlc/mapping.yaml:245",
+        "bvlc/mapping.yaml:247",
         (
             Way(
-                "bvlc/mapping.yaml:247",
+                "bvlc/mapping.yaml:249",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:247", 'to != element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:249", 'to != element_type("bool")'),),
             ),
             Way(
-                "bvlc/mapping.yaml:249",
+                "bvlc/mapping.yaml:251",
                 rewrite="output = Greater(Abs(input), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:249", 'to == element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:251", 'to == element_type("bool")'),),
             ),
         ),
     ),
@@ -274,48 +274,48 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("bvlc_master/mapping.yaml:29", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "bvlc/mapping.yaml:255",
-                rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:255", "not has(min) and not has(max)"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:257",
-                layers=("ReLU",),
-                conditions=(Condition("bvlc/mapping.yaml:257", "has(min) and not has(max) and min == 0"),),
+                rewrite="output = Identity(input)",
+                conditions=(Condition("bvlc/mapping.yaml:257", "not has(min) and not has(max)"),),
             ),
             Way(
                 "bvlc/mapping.yaml:259",
+                layers=("ReLU",),
+                conditions=(Condition("bvlc/mapping.yaml:259", "has(min) and not has(max) and min == 0"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:261",
                 layers=("Power", "Eltwise"),
-                conditions=(Condition("bvlc/mapping.yaml:259", "has(min) and not has(max) and min != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:261", "has(min) and not has(max) and min != 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:267",
+                "bvlc/mapping.yaml:269",
                 layers=("Power", "Power", "Eltwise", "Power"),
-                conditions=(Condition("bvlc/mapping.yaml:267", "has(max) and not has(min)"),),
+                conditions=(Condition("bvlc/mapping.yaml:269", "has(max) and not has(min)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:281",
+                "bvlc/mapping.yaml:283",
                 rewrite="output = Clip(Clip(input, min=min), max=max)",
-                conditions=(Condition("bvlc/mapping.yaml:281", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("bvlc/mapping.yaml:283", "has(min) and has(max) and min <= max"),),
             ),
         ),
         otherwise="bounds that are known, the lower one first",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:285",
+        "bvlc/mapping.yaml:287",
         (
             Way(
-                "bvlc/mapping.yaml:287",
+                "bvlc/mapping.yaml:289",
                 layers=("Concat",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:287",
+                        "bvlc/mapping.yaml:289",
                         "len(inputs) > 0 and all([not is_constant(x) for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:291",
+                "bvlc/mapping.yaml:293",
                 rewrite="grain = Mul(Slice(first_computed(inputs), starts=[0], ends=[1], axes=[along]), 0.0)\nconcat_result = Concat(*[Add(Tile(grain, repeats=n), x) if is_constant(x) else x for x, n in zip(inputs, counts)], axis=along)",
                 let=(
                     ("along", "axis_of(axis, concat_result.rank)"),
@@ -323,84 +323,84 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:291",
+                        "bvlc/mapping.yaml:293",
                         "not all([not is_constant(x) for x in inputs]) and axis_of(axis, concat_result.rank) != 0 and all([x.shape[0] == 1 for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:298",
+                "bvlc/mapping.yaml:300",
                 rewrite="concat_result = Concat(*[Identity(x) if is_constant(x) else x for x in inputs], axis=axis)",
-                conditions=(Condition("bvlc/mapping.yaml:298", "not all([not is_constant(x) for x in inputs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:300", "not all([not is_constant(x) for x in inputs])"),),
             ),
         ),
     ),
     "Conv": Entry(
-        "bvlc/mapping.yaml:301",
+        "bvlc/mapping.yaml:303",
         (
             Way(
-                "bvlc/mapping.yaml:305",
+                "bvlc/mapping.yaml:307",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:305", "axes == 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:307", "axes == 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:319",
+                "bvlc/mapping.yaml:321",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:319", "axes != 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:321", "axes != 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:331",
+                "bvlc/mapping.yaml:333",
                 rewrite="every = Conv(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=even + even, group=group)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(
                     ("even", "pads_by_stride(pads[:axes], pads[axes:], strides)"),
                     ("skipped", "quotient(sub(even, pads[:axes]), strides)"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:331", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:333", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(("axes", "len(kernel_shape)"),),
     ),
     "ConvTranspose": Entry(
-        "bvlc/mapping.yaml:339",
+        "bvlc/mapping.yaml:341",
         (
             Way(
-                "bvlc/mapping.yaml:347",
+                "bvlc/mapping.yaml:349",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:347",
+                        "bvlc/mapping.yaml:349",
                         "axes == 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:363",
+                "bvlc/mapping.yaml:365",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:363",
+                        "bvlc/mapping.yaml:365",
                         "axes != 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:377",
+                "bvlc/mapping.yaml:379",
                 layers=("Deconvolution",),
                 let=(("k", "[t * (n - 1) + 1 + e for n, t, e in zip(kernel_shape, d, extra)]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:377",
+                        "bvlc/mapping.yaml:379",
                         "pads[:axes] == pads[axes:] and not divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:389",
+                "bvlc/mapping.yaml:391",
                 rewrite="every = ConvTranspose(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=d, pads=even + even, group=group, output_padding=extra)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(("skipped", "sub(pads[:axes], even)"),),
-                conditions=(Condition("bvlc/mapping.yaml:389", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:391", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(
@@ -411,49 +411,49 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "bvlc/mapping.yaml:396",
+        "bvlc/mapping.yaml:398",
         (
             Way(
-                "bvlc/mapping.yaml:398",
+                "bvlc/mapping.yaml:400",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:398",
+                        "bvlc/mapping.yaml:400",
                         "is_scalar(B) and scalar(B) != 0 and A.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:402",
+                "bvlc/mapping.yaml:404",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:402",
+                        "bvlc/mapping.yaml:404",
                         "is_scalar(A) and scalar(A) != 0 and B.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:406",
+                "bvlc/mapping.yaml:408",
                 rewrite="C = Mul(A, inverse(B))",
-                conditions=(Condition("bvlc/mapping.yaml:406", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:408", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:408",
+                "bvlc/mapping.yaml:410",
                 rewrite="C = Mul(A, Reciprocal(B))",
-                conditions=(Condition("bvlc/mapping.yaml:408", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:410", "not is_constant(B)"),),
             ),
         ),
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:411",
+        "bvlc/mapping.yaml:413",
         (
             Way(
-                "bvlc/mapping.yaml:412",
+                "bvlc/mapping.yaml:414",
                 layers=("Dropout",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:413",
+                        "bvlc/mapping.yaml:415",
                         "not has(training_mode) or not training_mode",
                         "dropping is for training",
                     ),
@@ -461,24 +461,24 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "Elu": Entry("bvlc/mapping.yaml:418", (Way("bvlc/mapping.yaml:419", layers=("ELU",)),)),
+    "Elu": Entry("bvlc/mapping.yaml:420", (Way("bvlc/mapping.yaml:421", layers=("ELU",)),)),
     "Equal": Entry(
-        "bvlc/mapping.yaml:422",
-        (Way("bvlc/mapping.yaml:423", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
+        "bvlc/mapping.yaml:424",
+        (Way("bvlc/mapping.yaml:425", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
     ),
-    "Exp": Entry("bvlc/mapping.yaml:425", (Way("bvlc/mapping.yaml:426", layers=("Exp",)),)),
+    "Exp": Entry("bvlc/mapping.yaml:427", (Way("bvlc/mapping.yaml:428", layers=("Exp",)),)),
     "Expand": Entry(
-        "bvlc/mapping.yaml:428",
+        "bvlc/mapping.yaml:430",
         (
             Way(
-                "bvlc/mapping.yaml:433",
+                "bvlc/mapping.yaml:435",
                 rewrite="output = Expand(Reshape(input, shape=old), shape=output.shape[:])",
-                conditions=(Condition("bvlc/mapping.yaml:433", "input.rank < output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:435", "input.rank < output.rank"),),
             ),
             Way(
-                "bvlc/mapping.yaml:435",
+                "bvlc/mapping.yaml:437",
                 rewrite="output = Tile(input, repeats=counts)",
-                conditions=(Condition("bvlc/mapping.yaml:435", "input.rank == output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:437", "input.rank == output.rank"),),
             ),
         ),
         let=(
@@ -487,105 +487,105 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:438",
+        "bvlc/mapping.yaml:440",
         (
             Way(
-                "bvlc/mapping.yaml:440",
+                "bvlc/mapping.yaml:442",
                 layers=("Flatten",),
-                conditions=(Condition("bvlc/mapping.yaml:440", "axis == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:442", "axis == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:443",
+                "bvlc/mapping.yaml:445",
                 rewrite="output = Reshape(input, shape=output.shape[:])",
-                conditions=(Condition("bvlc/mapping.yaml:443", "axis != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:445", "axis != 1"),),
             ),
         ),
     ),
     "Gather": Entry(
-        "bvlc/mapping.yaml:446",
+        "bvlc/mapping.yaml:448",
         (
             Way(
-                "bvlc/mapping.yaml:450",
-                hook="gather",
-                conditions=(
-                    Condition(
-                        "bvlc/mapping.yaml:450",
-                        "is_constant(indices) and not is_constant(data) and indices.rank == 1",
-                    ),
-                ),
-            ),
-            Way(
                 "bvlc/mapping.yaml:452",
-                rewrite="output = Concat(*[Slice(data, starts=[r[0]], ends=[r[1]], axes=[along]) for r in runs], axis=along)",
-                let=(("runs", "runs_of(places_along(indices, data.shape[along]))"),),
+                hook="gather",
                 conditions=(
                     Condition(
                         "bvlc/mapping.yaml:452",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
+                ),
+            ),
+            Way(
+                "bvlc/mapping.yaml:454",
+                rewrite="output = Concat(*[Slice(data, starts=[r[0]], ends=[r[1]], axes=[along]) for r in runs], axis=along)",
+                let=(("runs", "runs_of(places_along(indices, data.shape[along]))"),),
+                conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:456",
+                        "bvlc/mapping.yaml:454",
+                        "is_constant(indices) and not is_constant(data) and indices.rank == 1",
+                    ),
+                    Condition(
+                        "bvlc/mapping.yaml:458",
                         "len(runs) <= 64",
                         "the axis would be cut into more than 64 pieces",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:459",
+                "bvlc/mapping.yaml:461",
                 rewrite="taken = Gather(data, reshape(indices, [product(indices.shape)]), axis=along)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:459",
+                        "bvlc/mapping.yaml:461",
                         "is_constant(indices) and not is_constant(data) and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:463",
+                "bvlc/mapping.yaml:465",
                 layers=("Embed",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:463",
+                        "bvlc/mapping.yaml:465",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:468",
+                "bvlc/mapping.yaml:470",
                 rewrite="rows = Gather(reshape(data, [data.shape[0], product(data.shape[1:])]), indices, axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:468",
+                        "bvlc/mapping.yaml:470",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank != 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:472",
+                "bvlc/mapping.yaml:474",
                 layers=("BatchReindex",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:472",
+                        "bvlc/mapping.yaml:474",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:474",
+                "bvlc/mapping.yaml:476",
                 rewrite="rows = Gather(data, Reshape(indices, shape=[-1]), axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:474",
+                        "bvlc/mapping.yaml:476",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:478",
+                "bvlc/mapping.yaml:480",
                 rewrite="columns = Reshape(data, shape=[-1, data.shape[along], product(data.shape[along + 1:])])\ntaken = MatMul(one_hot(data.shape[along], whole_numbers(indices)), columns)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:478",
+                        "bvlc/mapping.yaml:480",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
@@ -595,59 +595,59 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "bvlc/mapping.yaml:485",
+        "bvlc/mapping.yaml:487",
         (
             Way(
-                "bvlc/mapping.yaml:489",
-                rewrite="Y = Gemm(Transpose(A, perm=[1, 0]), B, C, alpha=alpha, beta=beta, transB=transB)",
-                conditions=(Condition("bvlc/mapping.yaml:489", "transA == 1"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:491",
-                layers=("InnerProduct",),
-                conditions=(Condition("bvlc/mapping.yaml:491", "is_constant(B) and plain and not has(C)"),),
+                rewrite="Y = Gemm(Transpose(A, perm=[1, 0]), B, C, alpha=alpha, beta=beta, transB=transB)",
+                conditions=(Condition("bvlc/mapping.yaml:491", "transA == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:496",
+                "bvlc/mapping.yaml:493",
+                layers=("InnerProduct",),
+                conditions=(Condition("bvlc/mapping.yaml:493", "is_constant(B) and plain and not has(C)"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:498",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:496",
+                        "bvlc/mapping.yaml:498",
                         "is_constant(B) and plain and has(C) and is_constant(C) and span_of(Y.shape, C.shape) in ((1, 2), (0, 0))",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:503",
-                rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), times(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:503", "has(C) and is_constant(C)"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:505",
-                rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), Mul(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:505", "has(C)"),),
+                rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), times(C, beta))",
+                conditions=(Condition("bvlc/mapping.yaml:505", "has(C) and is_constant(C)"),),
             ),
             Way(
                 "bvlc/mapping.yaml:507",
-                rewrite="Y = Mul(Gemm(A, B, transB=transB), alpha)",
-                conditions=(Condition("bvlc/mapping.yaml:507", "not has(C) and alpha != 1"),),
+                rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), Mul(C, beta))",
+                conditions=(Condition("bvlc/mapping.yaml:507", "has(C)"),),
             ),
             Way(
                 "bvlc/mapping.yaml:509",
+                rewrite="Y = Mul(Gemm(A, B, transB=transB), alpha)",
+                conditions=(Condition("bvlc/mapping.yaml:509", "not has(C) and alpha != 1"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:511",
                 rewrite="Y = MatMul(A, Transpose(B, perm=[1, 0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:509",
+                        "bvlc/mapping.yaml:511",
                         "not has(C) and not is_constant(B) and transB == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:511",
+                "bvlc/mapping.yaml:513",
                 rewrite="Y = MatMul(A, B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:511",
+                        "bvlc/mapping.yaml:513",
                         "not has(C) and not is_constant(B) and transB == 0",
                     ),
                 ),
@@ -656,112 +656,112 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("plain", "alpha == 1.0 and (not has(C) or beta == 1.0)"),),
     ),
     "GlobalAveragePool": Entry(
-        "bvlc/mapping.yaml:514",
+        "bvlc/mapping.yaml:516",
         (
             Way(
-                "bvlc/mapping.yaml:516",
+                "bvlc/mapping.yaml:518",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:516", "X.rank == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:518", "X.rank == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:519",
+                "bvlc/mapping.yaml:521",
                 rewrite="Y = ReduceMean(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:519", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:521", "X.rank != 4"),),
             ),
         ),
     ),
     "GlobalMaxPool": Entry(
-        "bvlc/mapping.yaml:522",
+        "bvlc/mapping.yaml:524",
         (
             Way(
-                "bvlc/mapping.yaml:524",
+                "bvlc/mapping.yaml:526",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:524", "X.rank == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:526", "X.rank == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:527",
+                "bvlc/mapping.yaml:529",
                 rewrite="Y = ReduceMax(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:527", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:529", "X.rank != 4"),),
             ),
         ),
     ),
     "Greater": Entry(
-        "bvlc/mapping.yaml:530",
+        "bvlc/mapping.yaml:532",
         (
             Way(
-                "bvlc/mapping.yaml:532",
+                "bvlc/mapping.yaml:534",
                 layers=("Threshold",),
-                conditions=(Condition("bvlc/mapping.yaml:532", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:534", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:536",
+                "bvlc/mapping.yaml:538",
                 layers=("Power", "Threshold"),
-                conditions=(Condition("bvlc/mapping.yaml:536", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:538", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:543",
+                "bvlc/mapping.yaml:545",
                 rewrite="C = Greater(Sub(A, B), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:543", "not is_scalar(A) and not is_scalar(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:545", "not is_scalar(A) and not is_scalar(B)"),),
             ),
         ),
     ),
     "GreaterOrEqual": Entry(
-        "bvlc/mapping.yaml:546",
-        (Way("bvlc/mapping.yaml:547", rewrite="C = Not(Greater(B, A))"),),
+        "bvlc/mapping.yaml:548",
+        (Way("bvlc/mapping.yaml:549", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "bvlc/mapping.yaml:549",
+        "bvlc/mapping.yaml:551",
         (
             Way(
-                "bvlc/mapping.yaml:550",
+                "bvlc/mapping.yaml:552",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
                 let=(("count", "product(X.shape[1:]) // num_groups"),),
             ),
         ),
     ),
-    "GRU": Entry("bvlc/mapping.yaml:577", (Way("bvlc/mapping.yaml:578", hook="unrolled"),)),
+    "GRU": Entry("bvlc/mapping.yaml:579", (Way("bvlc/mapping.yaml:580", hook="unrolled"),)),
     "HardSigmoid": Entry(
         "bvlc_master/mapping.yaml:33",
         (
             Way("bvlc_master/mapping.yaml:35", layers=("Power", "Clip")),
-            Way("bvlc/mapping.yaml:581", layers=("Power", "ReLU", "Power", "ReLU")),
+            Way("bvlc/mapping.yaml:583", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
     ),
     "Identity": Entry(
-        "bvlc/mapping.yaml:589",
+        "bvlc/mapping.yaml:591",
         (
             Way(
-                "bvlc/mapping.yaml:591",
+                "bvlc/mapping.yaml:593",
                 layers=("Parameter",),
-                conditions=(Condition("bvlc/mapping.yaml:591", "is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:593", "is_constant(input)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:596",
+                "bvlc/mapping.yaml:598",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:596", "not is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:598", "not is_constant(input)"),),
             ),
         ),
     ),
     "InstanceNormalization": Entry(
-        "bvlc/mapping.yaml:599",
+        "bvlc/mapping.yaml:601",
         (
             Way(
-                "bvlc/mapping.yaml:600",
+                "bvlc/mapping.yaml:602",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("count", "product(input.shape[2:])"),),
             ),
         ),
     ),
     "LayerNormalization": Entry(
-        "bvlc/mapping.yaml:623",
+        "bvlc/mapping.yaml:625",
         (
             Way(
-                "bvlc/mapping.yaml:624",
+                "bvlc/mapping.yaml:626",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:628",
+                        "bvlc/mapping.yaml:630",
                         "start > 0 and not has(Mean) and not has(InvStdDev)",
                         "the statistics are no outputs here",
                     ),
@@ -769,162 +769,162 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "LeakyRelu": Entry("bvlc/mapping.yaml:653", (Way("bvlc/mapping.yaml:654", layers=("ReLU",)),)),
-    "Less": Entry("bvlc/mapping.yaml:657", (Way("bvlc/mapping.yaml:658", rewrite="C = Greater(B, A)"),)),
+    "LeakyRelu": Entry("bvlc/mapping.yaml:655", (Way("bvlc/mapping.yaml:656", layers=("ReLU",)),)),
+    "Less": Entry("bvlc/mapping.yaml:659", (Way("bvlc/mapping.yaml:660", rewrite="C = Greater(B, A)"),)),
     "LessOrEqual": Entry(
-        "bvlc/mapping.yaml:660",
-        (Way("bvlc/mapping.yaml:661", rewrite="C = Not(Greater(A, B))"),),
+        "bvlc/mapping.yaml:662",
+        (Way("bvlc/mapping.yaml:663", rewrite="C = Not(Greater(A, B))"),),
     ),
-    "Log": Entry("bvlc/mapping.yaml:663", (Way("bvlc/mapping.yaml:664", layers=("Log",)),)),
+    "Log": Entry("bvlc/mapping.yaml:665", (Way("bvlc/mapping.yaml:666", layers=("Log",)),)),
     "LRN": Entry(
-        "bvlc/mapping.yaml:666",
+        "bvlc/mapping.yaml:668",
         (
             Way(
-                "bvlc/mapping.yaml:668",
+                "bvlc/mapping.yaml:670",
                 layers=("LRN",),
-                conditions=(Condition("bvlc/mapping.yaml:668", "X.rank == 4 and size % 2 == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:670", "X.rank == 4 and size % 2 == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:671",
+                "bvlc/mapping.yaml:673",
                 rewrite="column = Reshape(X, shape=[0, X.shape[1], places, 1])\nnormal = LRN(column, size=size, alpha=alpha, beta=beta, bias=bias)\nY = Reshape(normal, shape=[0] + X.shape[1:])",
                 let=(("places", "product(X.shape[2:])"),),
-                conditions=(Condition("bvlc/mapping.yaml:671", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:673", "X.rank != 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:679",
+                "bvlc/mapping.yaml:681",
                 rewrite="mean = Conv(Mul(X, X), reshape(band(channels, size), [channels, channels, 1, 1]), kernel_shape=[1, 1])\nY = Mul(X, Pow(Add(Mul(mean, alpha), bias), -beta))",
                 let=(("channels", "X.shape[1]"),),
-                conditions=(Condition("bvlc/mapping.yaml:679", "X.rank == 4 and size % 2 == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:681", "X.rank == 4 and size % 2 == 0"),),
             ),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:686", (Way("bvlc/mapping.yaml:687", hook="lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:688", (Way("bvlc/mapping.yaml:689", hook="lstm"),)),
     "MatMul": Entry(
-        "bvlc/mapping.yaml:689",
+        "bvlc/mapping.yaml:691",
         (
             Way(
-                "bvlc/mapping.yaml:691",
+                "bvlc/mapping.yaml:693",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:691",
+                        "bvlc/mapping.yaml:693",
                         "is_constant(B) and not is_constant(A) and A.rank >= 2 and B.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:699",
+                "bvlc/mapping.yaml:701",
                 rewrite="stack = Reshape(B, shape=[-1, depth, 1, width])\nmixed = Conv(stack, reshape(A, [rows, depth, 1, 1]), kernel_shape=[1, 1])\nY = Reshape(mixed, shape=free_batch(Y.shape, B.rank > 2))",
                 let=(("rows", "A.shape[0]"), ("depth", "A.shape[1]"), ("width", "B.shape[-1]")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:699",
+                        "bvlc/mapping.yaml:701",
                         "is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:708",
+                "bvlc/mapping.yaml:710",
                 rewrite="Y = MatMul(Identity(A), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:708",
+                        "bvlc/mapping.yaml:710",
                         "is_constant(A) and not is_constant(B) and A.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:710",
+                "bvlc/mapping.yaml:712",
                 rewrite="Y = MatMul(A, Identity(B))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:710",
+                        "bvlc/mapping.yaml:712",
                         "is_constant(B) and not is_constant(A) and B.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:713",
+                "bvlc/mapping.yaml:715",
                 rewrite="rows = Unsqueeze(A, axes=[-2])\ncolumns = Unsqueeze(Transpose(B, perm=back), axes=[-3])\nY = ReduceSum(Mul(rows, columns), axes=[-1], keepdims=0)",
                 let=(("back", "[i for i in range(B.rank - 2)] + [B.rank - 1, B.rank - 2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:713",
+                        "bvlc/mapping.yaml:715",
                         "not is_constant(A) and not is_constant(B) and A.rank >= 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:720",
+                "bvlc/mapping.yaml:722",
                 rewrite="Y = Squeeze(MatMul(Unsqueeze(A, axes=[0]), B), axes=[-2])",
-                conditions=(Condition("bvlc/mapping.yaml:720", "A.rank == 1 and B.rank >= 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:722", "A.rank == 1 and B.rank >= 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:722",
+                "bvlc/mapping.yaml:724",
                 rewrite="Y = Squeeze(MatMul(A, Unsqueeze(B, axes=[1])), axes=[-1])",
-                conditions=(Condition("bvlc/mapping.yaml:722", "B.rank == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:724", "B.rank == 1"),),
             ),
         ),
     ),
     "Max": Entry(
-        "bvlc/mapping.yaml:725",
+        "bvlc/mapping.yaml:727",
         (
             Way(
-                "bvlc/mapping.yaml:727",
+                "bvlc/mapping.yaml:729",
                 rewrite="max = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:727", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:729", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:729",
+                "bvlc/mapping.yaml:731",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:729",
+                        "bvlc/mapping.yaml:731",
                         "len(data_0) >= 2 and all([x.shape == max.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:732",
+                "bvlc/mapping.yaml:734",
                 rewrite="max = Clip(data_0[0], min=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:732",
+                        "bvlc/mapping.yaml:734",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:734",
+                "bvlc/mapping.yaml:736",
                 rewrite="max = Clip(data_0[1], min=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:734",
+                        "bvlc/mapping.yaml:736",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:736",
+                "bvlc/mapping.yaml:738",
                 rewrite="max = Max(*[Expand(x, shape=max.shape[:]) for x in data_0])",
-                conditions=(Condition("bvlc/mapping.yaml:736", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:738", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:738",
+                "bvlc/mapping.yaml:740",
                 rewrite="max = Max(data_0[0], Add(Mul(data_0[0], 0.0), data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:738",
+                        "bvlc/mapping.yaml:740",
                         "len(data_0) == 2 and is_constant(data_0[1]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:740",
+                "bvlc/mapping.yaml:742",
                 rewrite="max = Max(data_0[1], Add(Mul(data_0[1], 0.0), data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:740",
+                        "bvlc/mapping.yaml:742",
                         "len(data_0) == 2 and is_constant(data_0[0]) and data_0[1].shape == max.shape",
                     ),
                 ),
@@ -950,54 +950,54 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:757",
+                "bvlc/mapping.yaml:759",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:757", "inside and sizes == Y.shape[2:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:759", "inside and sizes == Y.shape[2:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:768",
+                "bvlc/mapping.yaml:770",
                 rewrite="every = MaxPool(X, kernel_shape=kernel_shape, strides=strides, pads=begins + add(begins, over))\nY = Slice(every, starts=[0, 0], ends=Y.shape[2:], axes=[2, 3])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:768",
+                        "bvlc/mapping.yaml:770",
                         "inside and sizes != Y.shape[2:] and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:773",
+                "bvlc/mapping.yaml:775",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = MaxPool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:773",
+                        "bvlc/mapping.yaml:775",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:777",
+                "bvlc/mapping.yaml:779",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = MaxPool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]])\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:777", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:779", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:782",
+                "bvlc/mapping.yaml:784",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
-                conditions=(Condition("bvlc/mapping.yaml:782", "pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:784", "pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:786",
+                "bvlc/mapping.yaml:788",
                 layers=("Im2col", "Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:786", "axes == 2 and dilations != ones(2)"),),
+                conditions=(Condition("bvlc/mapping.yaml:788", "axes == 2 and dilations != ones(2)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:796",
+                "bvlc/mapping.yaml:798",
                 rewrite="flat = MaxPool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:], dilations=dilations[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(MaxPool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1], dilations=[dilations[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
                     ("s", "strides"),
                     ("planes", "[0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4]]"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:796", "axes == 3"),),
+                conditions=(Condition("bvlc/mapping.yaml:798", "axes == 3"),),
             ),
         ),
         otherwise="windows of one to three axes, each of which holds an element of the input",
@@ -1012,21 +1012,21 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:753",
+                "bvlc/mapping.yaml:755",
                 "not has(Indices)",
                 "Caffe's places count from each channel's first element",
             ),
         ),
     ),
     "Mean": Entry(
-        "bvlc/mapping.yaml:807",
+        "bvlc/mapping.yaml:809",
         (
             Way(
-                "bvlc/mapping.yaml:808",
+                "bvlc/mapping.yaml:810",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:809",
+                        "bvlc/mapping.yaml:811",
                         "len(data_0) >= 2 and all([x.shape == mean.shape for x in data_0])",
                         "two or more tensors of one shape are taken",
                     ),
@@ -1035,187 +1035,187 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MeanVarianceNormalization": Entry(
-        "bvlc/mapping.yaml:814",
+        "bvlc/mapping.yaml:816",
         (
-            Way(
-                "bvlc/mapping.yaml:819",
-                layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:819", "normal_axes(axes, 4) == (2, 3)"),),
-            ),
             Way(
                 "bvlc/mapping.yaml:821",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:821", "normal_axes(axes, 4) == (1, 2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:821", "normal_axes(axes, 4) == (2, 3)"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:823",
+                layers=("MVN",),
+                conditions=(Condition("bvlc/mapping.yaml:823", "normal_axes(axes, 4) == (1, 2, 3)"),),
             ),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:816", "X.rank == 4", "MVN takes blobs of four axes"),),
+        conditions=(Condition("bvlc/mapping.yaml:818", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "bvlc/mapping.yaml:825",
+        "bvlc/mapping.yaml:827",
         (
             Way(
-                "bvlc/mapping.yaml:827",
+                "bvlc/mapping.yaml:829",
                 rewrite="min = Clip(data_0[0], max=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:827",
+                        "bvlc/mapping.yaml:829",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:829",
+                "bvlc/mapping.yaml:831",
                 rewrite="min = Clip(data_0[1], max=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:829",
+                        "bvlc/mapping.yaml:831",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:831",
-                rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
-                conditions=(Condition("bvlc/mapping.yaml:831", "all([not is_constant(x) for x in data_0])"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:833",
-                rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
-                conditions=(Condition("bvlc/mapping.yaml:833", "len(data_0) == 2 and is_constant(data_0[1])"),),
+                rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
+                conditions=(Condition("bvlc/mapping.yaml:833", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
                 "bvlc/mapping.yaml:835",
+                rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
+                conditions=(Condition("bvlc/mapping.yaml:835", "len(data_0) == 2 and is_constant(data_0[1])"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:837",
                 rewrite="min = Neg(Max(Neg(data_0[1]), negative(data_0[0])))",
-                conditions=(Condition("bvlc/mapping.yaml:835", "len(data_0) == 2 and is_constant(data_0[0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:837", "len(data_0) == 2 and is_constant(data_0[0])"),),
             ),
         ),
     ),
     "Mul": Entry(
-        "bvlc/mapping.yaml:838",
+        "bvlc/mapping.yaml:840",
         (
             Way(
-                "bvlc/mapping.yaml:840",
+                "bvlc/mapping.yaml:842",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:840",
+                        "bvlc/mapping.yaml:842",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:844",
-                rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:844", "is_constant(A) and not is_constant(B)"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:846",
-                layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:846", "is_scalar(B) and A.shape == C.shape"),),
+                rewrite="C = Mul(B, A)",
+                conditions=(Condition("bvlc/mapping.yaml:846", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:850",
+                "bvlc/mapping.yaml:848",
+                layers=("Power",),
+                conditions=(Condition("bvlc/mapping.yaml:848", "is_scalar(B) and A.shape == C.shape"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:852",
                 layers=("Scale",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:850", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:852", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:859",
+                "bvlc/mapping.yaml:861",
                 layers=("Reshape", "Scale"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:859",
+                        "bvlc/mapping.yaml:861",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:868",
-                rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:868", "not is_constant(B) and A.shape == C.shape"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:870",
-                rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:870", "B.shape == C.shape"),),
+                rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
+                conditions=(Condition("bvlc/mapping.yaml:870", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
                 "bvlc/mapping.yaml:872",
+                rewrite="C = Mul(B, A)",
+                conditions=(Condition("bvlc/mapping.yaml:872", "B.shape == C.shape"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:874",
                 rewrite="C = Mul(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:872",
+                        "bvlc/mapping.yaml:874",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:874",
+                "bvlc/mapping.yaml:876",
                 rewrite="C = Mul(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:874",
+                        "bvlc/mapping.yaml:876",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
             ),
         ),
     ),
-    "Neg": Entry("bvlc/mapping.yaml:877", (Way("bvlc/mapping.yaml:878", layers=("Power",)),)),
-    "Not": Entry("bvlc/mapping.yaml:881", (Way("bvlc/mapping.yaml:882", layers=("Power",)),)),
+    "Neg": Entry("bvlc/mapping.yaml:879", (Way("bvlc/mapping.yaml:880", layers=("Power",)),)),
+    "Not": Entry("bvlc/mapping.yaml:883", (Way("bvlc/mapping.yaml:884", layers=("Power",)),)),
     "Or": Entry(
-        "bvlc/mapping.yaml:885",
+        "bvlc/mapping.yaml:887",
         (
             Way(
-                "bvlc/mapping.yaml:887",
+                "bvlc/mapping.yaml:889",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:887",
+                        "bvlc/mapping.yaml:889",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:890",
+                "bvlc/mapping.yaml:892",
                 rewrite="C = Or(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:890", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:892", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "Pad": Entry(
-        "bvlc/mapping.yaml:893",
+        "bvlc/mapping.yaml:895",
         (
             Way(
-                "bvlc/mapping.yaml:903",
-                rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:903", "axis == -1"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:905",
-                rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
-                conditions=(Condition("bvlc/mapping.yaml:905", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
+                rewrite="output = Identity(data)",
+                conditions=(Condition("bvlc/mapping.yaml:905", "axis == -1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:909",
+                "bvlc/mapping.yaml:907",
+                rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
+                conditions=(Condition("bvlc/mapping.yaml:907", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:911",
                 rewrite="output = Conv(data, shift_kernel(data.shape[1], pairs[2:]), group=data.shape[1], pads=shift_pads(pairs[2:]), kernel_shape=kernel_sizes(pairs[2:]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:909",
+                        "bvlc/mapping.yaml:911",
                         'mode == "constant" and value == 0 and axis >= 2 and data.rank >= 3',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:912",
+                "bvlc/mapping.yaml:914",
                 rewrite="grain = Add(Mul(Slice(data, starts=[0], ends=[1], axes=[axis]), 0.0), value)\nbegin = Tile(grain, repeats=[max(before, 1) if i == axis else 1 for i in range(data.rank)])\nend = Tile(grain, repeats=[max(behind, 1) if i == axis else 1 for i in range(data.rank)])\nlater = Concat(data, end, axis=axis) if behind > 0 else data\npart = Concat(begin, later, axis=axis) if before > 0 else later\noutput = Pad(part, pads=others, constant_value=value)",
                 let=(("before", "pairs[axis][0]"), ("behind", "pairs[axis][1]")),
-                conditions=(Condition("bvlc/mapping.yaml:912", 'mode == "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:914", 'mode == "constant"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:923",
+                "bvlc/mapping.yaml:925",
                 rewrite="part = Gather(data, whole(pad_places(mode, data.shape[axis], pairs[axis])), axis=axis)\noutput = Pad(part, mode=mode, pads=others)",
-                conditions=(Condition("bvlc/mapping.yaml:923", 'mode != "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:925", 'mode != "constant"'),),
             ),
         ),
         let=(
@@ -1229,19 +1229,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pow": Entry(
-        "bvlc/mapping.yaml:928",
+        "bvlc/mapping.yaml:930",
         (
             Way(
-                "bvlc/mapping.yaml:930",
+                "bvlc/mapping.yaml:932",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:930", "is_scalar(Y) and X.shape == Z.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:932", "is_scalar(Y) and X.shape == Z.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:934",
+                "bvlc/mapping.yaml:936",
                 layers=("Exp",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:934",
+                        "bvlc/mapping.yaml:936",
                         "is_scalar(X) and scalar(X) > 0 and Y.shape == Z.shape",
                     ),
                 ),
@@ -1249,75 +1249,75 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:939",
+        "bvlc/mapping.yaml:941",
         (
             Way(
-                "bvlc/mapping.yaml:941",
+                "bvlc/mapping.yaml:943",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:941",
+                        "bvlc/mapping.yaml:943",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:946",
+                "bvlc/mapping.yaml:948",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:946",
+                        "bvlc/mapping.yaml:948",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:950", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:952", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:952", (Way("bvlc/mapping.yaml:953", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:954", (Way("bvlc/mapping.yaml:955", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:956",
+        "bvlc/mapping.yaml:958",
         (
             Way(
-                "bvlc/mapping.yaml:960",
+                "bvlc/mapping.yaml:962",
                 layers=("Reduction", "Reshape"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:960",
+                        "bvlc/mapping.yaml:962",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:967",
+                "bvlc/mapping.yaml:969",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:967", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:969", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:970",
+        "bvlc/mapping.yaml:972",
         (
             Way(
-                "bvlc/mapping.yaml:980",
+                "bvlc/mapping.yaml:982",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:980",
+                        "bvlc/mapping.yaml:982",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:982",
+                "bvlc/mapping.yaml:984",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:982", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:984", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:987",
+                "bvlc/mapping.yaml:989",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:987", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:989", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1326,45 +1326,45 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:977", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:979", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:993",
+        "bvlc/mapping.yaml:995",
         (
             Way(
-                "bvlc/mapping.yaml:1003",
+                "bvlc/mapping.yaml:1005",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1003",
+                        "bvlc/mapping.yaml:1005",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1005",
+                "bvlc/mapping.yaml:1007",
                 layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1005", "is_run(over) and over[-1] == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1007", "is_run(over) and over[-1] == data.rank - 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1012",
+                "bvlc/mapping.yaml:1014",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1012",
+                        "bvlc/mapping.yaml:1014",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1014",
+                "bvlc/mapping.yaml:1016",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1014", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1016", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1019",
+                "bvlc/mapping.yaml:1021",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1019", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1021", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1373,69 +1373,69 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1000", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1002", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1025",
+        "bvlc/mapping.yaml:1027",
         (
             Way(
-                "bvlc/mapping.yaml:1026",
+                "bvlc/mapping.yaml:1028",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1028",
+        "bvlc/mapping.yaml:1030",
         (
             Way(
-                "bvlc/mapping.yaml:1032",
-                rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1032", "len(over) == 0"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1034",
-                layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1034", "is_run(over) and over[-1] == data.rank - 1"),),
+                rewrite="reduced = Identity(data)",
+                conditions=(Condition("bvlc/mapping.yaml:1034", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1041",
+                "bvlc/mapping.yaml:1036",
+                layers=("Reduction", "Reshape"),
+                conditions=(Condition("bvlc/mapping.yaml:1036", "is_run(over) and over[-1] == data.rank - 1"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1043",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1041", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1043", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1045",
+        "bvlc/mapping.yaml:1047",
         (
             Way(
-                "bvlc/mapping.yaml:1049",
+                "bvlc/mapping.yaml:1051",
                 layers=("Reduction", "Reshape"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1049",
+                        "bvlc/mapping.yaml:1051",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1056",
+                "bvlc/mapping.yaml:1058",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1056", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1058", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1059", (Way("bvlc/mapping.yaml:1060", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1061", (Way("bvlc/mapping.yaml:1062", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1062",
+        "bvlc/mapping.yaml:1064",
         (
             Way(
-                "bvlc/mapping.yaml:1063",
+                "bvlc/mapping.yaml:1065",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1064",
+                        "bvlc/mapping.yaml:1066",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1444,90 +1444,90 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RMSNormalization": Entry(
-        "bvlc/mapping.yaml:1070",
+        "bvlc/mapping.yaml:1072",
         (
             Way(
-                "bvlc/mapping.yaml:1071",
+                "bvlc/mapping.yaml:1073",
                 layers=("Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(Condition("bvlc/mapping.yaml:1075", "start > 0", "the batch is not normalized"),),
+                conditions=(Condition("bvlc/mapping.yaml:1077", "start > 0", "the batch is not normalized"),),
             ),
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1091",
+        "bvlc/mapping.yaml:1093",
         (
             Way(
-                "bvlc/mapping.yaml:1097",
+                "bvlc/mapping.yaml:1099",
                 layers=("Reduction", "Bias", "RNN", "Power", "Reshape"),
                 note="by tanh of numbers below 0.001, within 4e-7",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1097",
+                        "bvlc/mapping.yaml:1099",
                         'direction == "forward" and activations[0] == "Tanh" and layout == 0 and not has(clip) and steps > 1',
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1099",
+                        "bvlc/mapping.yaml:1101",
                         "has(Y) and not has(Y_h) and not has(initial_h) and not has(sequence_lens)",
                         "states are no bottoms or tops here",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1123", hook="unrolled"),
+            Way("bvlc/mapping.yaml:1125", hook="unrolled"),
         ),
         let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1125", (Way("bvlc/mapping.yaml:1126", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1127", (Way("bvlc/mapping.yaml:1128", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1128",
+        "bvlc/mapping.yaml:1130",
         (
             Way(
-                "bvlc/mapping.yaml:1138",
-                rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1138", "plain and len(cuts) == 0"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1140",
-                layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1140", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+                rewrite="output = Identity(data)",
+                conditions=(Condition("bvlc/mapping.yaml:1140", "plain and len(cuts) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1145",
+                "bvlc/mapping.yaml:1142",
+                layers=("Slice",),
+                conditions=(Condition("bvlc/mapping.yaml:1142", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1147",
                 layers=("Slice",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1145", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                    Condition("bvlc/mapping.yaml:1147", "plain and len(cuts) == 1 and cuts[0][2] == size"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1151",
+                "bvlc/mapping.yaml:1153",
                 layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1151",
+                        "bvlc/mapping.yaml:1153",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1157",
+                "bvlc/mapping.yaml:1159",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1157", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1159", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1162",
+                "bvlc/mapping.yaml:1164",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1162",
+                        "bvlc/mapping.yaml:1164",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1169",
+                "bvlc/mapping.yaml:1171",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1169", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1171", "not plain"),),
             ),
         ),
         let=(
@@ -1540,114 +1540,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1174", (Way("bvlc/mapping.yaml:1175", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1178", (Way("bvlc/mapping.yaml:1179", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1176", (Way("bvlc/mapping.yaml:1177", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1180", (Way("bvlc/mapping.yaml:1181", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1181",
+        "bvlc/mapping.yaml:1183",
         (
             Way(
-                "bvlc/mapping.yaml:1182",
+                "bvlc/mapping.yaml:1184",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1189", (Way("bvlc/mapping.yaml:1190", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1191", (Way("bvlc/mapping.yaml:1192", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1193",
+        "bvlc/mapping.yaml:1195",
         (
             Way(
-                "bvlc/mapping.yaml:1194",
+                "bvlc/mapping.yaml:1196",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1196",
+        "bvlc/mapping.yaml:1198",
         (
             Way(
-                "bvlc/mapping.yaml:1198",
+                "bvlc/mapping.yaml:1200",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1198",
+                        "bvlc/mapping.yaml:1200",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1201",
+                "bvlc/mapping.yaml:1203",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1201", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1203", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1205",
+                "bvlc/mapping.yaml:1207",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1205", "is_scalar(A) and B.shape == C.shape"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1209",
-                rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1209", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1207", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1211",
+                rewrite="C = Add(A, negative(B))",
+                conditions=(Condition("bvlc/mapping.yaml:1211", "is_constant(B)"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1213",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1211", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1213", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1214",
+        "bvlc/mapping.yaml:1216",
         (
             Way(
-                "bvlc/mapping.yaml:1216",
+                "bvlc/mapping.yaml:1218",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1216", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1218", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1218",
+                "bvlc/mapping.yaml:1220",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1218",
+                        "bvlc/mapping.yaml:1220",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1221",
+                "bvlc/mapping.yaml:1223",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1221", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1223", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1223",
+                "bvlc/mapping.yaml:1225",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1223", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1225", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1226", (Way("bvlc/mapping.yaml:1227", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1228", (Way("bvlc/mapping.yaml:1229", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1229",
+        "bvlc/mapping.yaml:1231",
         (
             Way(
-                "bvlc/mapping.yaml:1233",
+                "bvlc/mapping.yaml:1235",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1233", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1235", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1235",
+                "bvlc/mapping.yaml:1237",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1235",
+                        "bvlc/mapping.yaml:1237",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1238",
+                "bvlc/mapping.yaml:1240",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1655,7 +1655,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1238",
+                        "bvlc/mapping.yaml:1240",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1664,65 +1664,65 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "Transpose": Entry(
-        "bvlc/mapping.yaml:1244",
+        "bvlc/mapping.yaml:1246",
         (
             Way(
-                "bvlc/mapping.yaml:1249",
+                "bvlc/mapping.yaml:1251",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1249", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1251", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1252",
+                "bvlc/mapping.yaml:1254",
                 layers=("Reshape", "Im2col", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1252", "len(swap) == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1254", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1260",
+                "bvlc/mapping.yaml:1262",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1260", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1262", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1267",
+        "bvlc/mapping.yaml:1269",
         (
             Way(
-                "bvlc/mapping.yaml:1268",
+                "bvlc/mapping.yaml:1270",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1270",
+        "bvlc/mapping.yaml:1272",
         (
             Way(
-                "bvlc/mapping.yaml:1274",
+                "bvlc/mapping.yaml:1276",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1274",
+                        "bvlc/mapping.yaml:1276",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1276",
+                "bvlc/mapping.yaml:1278",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1276",
+                        "bvlc/mapping.yaml:1278",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1278",
+                "bvlc/mapping.yaml:1280",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1278", "not is_constant(condition)"),
+                    Condition("bvlc/mapping.yaml:1280", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1280",
+                        "bvlc/mapping.yaml:1282",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1737,21 +1737,21 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1287",
-        (Way("bvlc/mapping.yaml:1288", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1289",
+        (Way("bvlc/mapping.yaml:1290", rewrite="tops[0] = Abs(bottom)"),),
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1290",
+        "bvlc/mapping.yaml:1292",
         (
             Way(
-                "bvlc/mapping.yaml:1300",
+                "bvlc/mapping.yaml:1302",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1300", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1302", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1305",
+                "bvlc/mapping.yaml:1307",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1305", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1307", "not has(axis)"),),
             ),
         ),
         let=(
@@ -1761,36 +1761,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1296",
+                "bvlc/mapping.yaml:1298",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1313",
+        "bvlc/mapping.yaml:1315",
         (
             Way(
-                "bvlc/mapping.yaml:1319",
+                "bvlc/mapping.yaml:1321",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1319", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1321", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1324",
+                        "bvlc/mapping.yaml:1326",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1328",
+                "bvlc/mapping.yaml:1330",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1328", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1330", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1800,14 +1800,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1334",
+        "bvlc/mapping.yaml:1336",
         (
             Way(
-                "bvlc/mapping.yaml:1335",
+                "bvlc/mapping.yaml:1337",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1336",
+                        "bvlc/mapping.yaml:1338",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -1816,24 +1816,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1340",
+        "bvlc/mapping.yaml:1342",
         (
             Way(
-                "bvlc/mapping.yaml:1350",
+                "bvlc/mapping.yaml:1352",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1350", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1352", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1352",
+                        "bvlc/mapping.yaml:1354",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1355",
+                "bvlc/mapping.yaml:1357",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1355", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1357", "len(bottoms) == 2"),),
             ),
         ),
         let=(
@@ -1843,26 +1843,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1347",
+                "bvlc/mapping.yaml:1349",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1358",
-        (Way("bvlc/mapping.yaml:1359", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1360",
+        (Way("bvlc/mapping.yaml:1361", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1361",
+        "bvlc/mapping.yaml:1363",
         (
             Way(
-                "bvlc/mapping.yaml:1362",
+                "bvlc/mapping.yaml:1364",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1365",
+                        "bvlc/mapping.yaml:1367",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -1871,10 +1871,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1369",
+        "bvlc/mapping.yaml:1371",
         (
             Way(
-                "bvlc/mapping.yaml:1370",
+                "bvlc/mapping.yaml:1372",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1886,27 +1886,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1379",
+                        "bvlc/mapping.yaml:1381",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1381",
+                        "bvlc/mapping.yaml:1383",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1383",
+                        "bvlc/mapping.yaml:1385",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1385",
+                        "bvlc/mapping.yaml:1387",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1387",
+                        "bvlc/mapping.yaml:1389",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -1915,10 +1915,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1396",
+        "bvlc/mapping.yaml:1398",
         (
             Way(
-                "bvlc/mapping.yaml:1397",
+                "bvlc/mapping.yaml:1399",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -1927,12 +1927,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1402",
+                        "bvlc/mapping.yaml:1404",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1404",
+                        "bvlc/mapping.yaml:1406",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -1941,10 +1941,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1409",
+        "bvlc/mapping.yaml:1411",
         (
             Way(
-                "bvlc/mapping.yaml:1410",
+                "bvlc/mapping.yaml:1412",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1956,17 +1956,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1419",
+                        "bvlc/mapping.yaml:1421",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1421",
+                        "bvlc/mapping.yaml:1423",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1423",
+                        "bvlc/mapping.yaml:1425",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -1975,24 +1975,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1432",
-        (Way("bvlc/mapping.yaml:1433", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1434",
+        (Way("bvlc/mapping.yaml:1435", rewrite="tops[0] = Identity(bottom)"),),
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1436",
+        "bvlc/mapping.yaml:1438",
         (
             Way(
-                "bvlc/mapping.yaml:1441",
+                "bvlc/mapping.yaml:1443",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1441", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1443", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1443",
+                "bvlc/mapping.yaml:1445",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1443", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1445", "not has(shape)"),),
             ),
         ),
         let=(
@@ -2001,75 +2001,75 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1448",
+        "bvlc/mapping.yaml:1450",
         (
             Way(
-                "bvlc/mapping.yaml:1456",
+                "bvlc/mapping.yaml:1458",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1456",
+                        "bvlc/mapping.yaml:1458",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1458",
-                rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1458", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1460",
-                rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1460", 'operation == "SUM" and coeff == ()'),),
+                rewrite="tops[0] = Sub(*bottoms)",
+                conditions=(Condition("bvlc/mapping.yaml:1460", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1462",
-                rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1462", 'operation == "SUM"'),),
+                rewrite="tops[0] = Sum(*bottoms)",
+                conditions=(Condition("bvlc/mapping.yaml:1462", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1464",
-                rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1464", 'operation == "PROD" and len(bottoms) == 2'),),
+                rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
+                conditions=(Condition("bvlc/mapping.yaml:1464", 'operation == "SUM"'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1466",
-                rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1466", 'operation == "PROD"'),),
+                rewrite="tops[0] = Mul(*bottoms)",
+                conditions=(Condition("bvlc/mapping.yaml:1466", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1470",
+                "bvlc/mapping.yaml:1468",
+                rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
+                conditions=(Condition("bvlc/mapping.yaml:1468", 'operation == "PROD"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1472",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1470", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1472", 'operation == "MAX"'),),
             ),
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1451",
+                "bvlc/mapping.yaml:1453",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1453",
+                "bvlc/mapping.yaml:1455",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1473",
-        (Way("bvlc/mapping.yaml:1474", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1475",
+        (Way("bvlc/mapping.yaml:1476", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1476",
+        "bvlc/mapping.yaml:1478",
         (
             Way(
-                "bvlc/mapping.yaml:1477",
+                "bvlc/mapping.yaml:1479",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1479",
+                        "bvlc/mapping.yaml:1481",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2078,10 +2078,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1486",
+        "bvlc/mapping.yaml:1488",
         (
             Way(
-                "bvlc/mapping.yaml:1487",
+                "bvlc/mapping.yaml:1489",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2089,7 +2089,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1491",
+                        "bvlc/mapping.yaml:1493",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2098,21 +2098,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1497",
+        "bvlc/mapping.yaml:1499",
         (
             Way(
-                "bvlc/mapping.yaml:1498",
+                "bvlc/mapping.yaml:1500",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1502", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1504", "first <= last", "end_axis comes before axis"),),
             ),
         ),
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1506",
+        "bvlc/mapping.yaml:1508",
         (
             Way(
-                "bvlc/mapping.yaml:1507",
+                "bvlc/mapping.yaml:1509",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2127,12 +2127,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1519",
+                        "bvlc/mapping.yaml:1521",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1521",
+                        "bvlc/mapping.yaml:1523",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2141,17 +2141,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1528",
+        "bvlc/mapping.yaml:1530",
         (
             Way(
-                "bvlc/mapping.yaml:1539",
+                "bvlc/mapping.yaml:1541",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:1539", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1541", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1541",
+                "bvlc/mapping.yaml:1543",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:1541", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1543", "start != 1"),),
             ),
         ),
         let=(
@@ -2162,26 +2162,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1536",
+                "bvlc/mapping.yaml:1538",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:1547",
-        (Way("bvlc/mapping.yaml:1548", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:1549",
+        (Way("bvlc/mapping.yaml:1550", inputs="[s.dim for s in shape]"),),
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:1550",
+        "bvlc/mapping.yaml:1552",
         (
             Way(
-                "bvlc/mapping.yaml:1551",
+                "bvlc/mapping.yaml:1553",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1554",
+                        "bvlc/mapping.yaml:1556",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2190,40 +2190,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:1561",
+        "bvlc/mapping.yaml:1563",
         (
             Way(
-                "bvlc/mapping.yaml:1569",
+                "bvlc/mapping.yaml:1571",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:1569", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1571", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1571",
+                "bvlc/mapping.yaml:1573",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:1571", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1573", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1564",
+                "bvlc/mapping.yaml:1566",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:1566", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:1568", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:1578", (Way("bvlc/mapping.yaml:1579", hook="read_lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:1580", (Way("bvlc/mapping.yaml:1581", hook="read_lstm"),)),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:1583",
+        "bvlc/mapping.yaml:1585",
         (
             Way(
-                "bvlc/mapping.yaml:1584",
+                "bvlc/mapping.yaml:1586",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1587",
+                        "bvlc/mapping.yaml:1589",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2232,17 +2232,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:1596",
+        "bvlc/mapping.yaml:1598",
         (
             Way(
-                "bvlc/mapping.yaml:1604",
+                "bvlc/mapping.yaml:1606",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:1604", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:1606", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1608",
+                "bvlc/mapping.yaml:1610",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:1608", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:1610", "normalize_variance"),),
             ),
         ),
         let=(
@@ -2251,48 +2251,48 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1601",
+                "bvlc/mapping.yaml:1603",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:1615",
-        (Way("bvlc/mapping.yaml:1616", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:1617",
+        (Way("bvlc/mapping.yaml:1618", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
     ),
     "Pooling": Entry(
         "bvlc_master/mapping.yaml:69",
         (
             Way(
-                "bvlc/mapping.yaml:1647",
-                rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:1647", 'pool == "MAX" and len(tops) == 1'),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1649",
+                rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
+                conditions=(Condition("bvlc/mapping.yaml:1649", 'pool == "MAX" and len(tops) == 1'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1651",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:1649", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1651", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1654",
+                "bvlc/mapping.yaml:1656",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:1654", 'pool == "STOCHASTIC" and p == zeros(2)'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1659",
-                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1659", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1656", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1661",
-                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1661", 'pool == "AVE" and p == zeros(2)'),),
+                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
+                conditions=(Condition("bvlc/mapping.yaml:1661", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1663",
+                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
+                conditions=(Condition("bvlc/mapping.yaml:1663", 'pool == "AVE" and p == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1665",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1663", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1665", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2306,76 +2306,76 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1628",
+                "bvlc/mapping.yaml:1630",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:1630",
+                "bvlc/mapping.yaml:1632",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1632",
+                "bvlc/mapping.yaml:1634",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1634",
+                "bvlc/mapping.yaml:1636",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1636",
+                "bvlc/mapping.yaml:1638",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:1638",
+                "bvlc/mapping.yaml:1640",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1640",
+                "bvlc/mapping.yaml:1642",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:1642",
+                "bvlc/mapping.yaml:1644",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1644",
+                "bvlc/mapping.yaml:1646",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:1669",
+        "bvlc/mapping.yaml:1671",
         (
             Way(
-                "bvlc/mapping.yaml:1672",
+                "bvlc/mapping.yaml:1674",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:1672", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1674", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1674",
+                "bvlc/mapping.yaml:1676",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:1674", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1676", "scale != 0 and power != 0"),),
             ),
         ),
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:1680",
+        "bvlc/mapping.yaml:1682",
         (
             Way(
-                "bvlc/mapping.yaml:1681",
+                "bvlc/mapping.yaml:1683",
                 rewrite="tops[0] = PRelu(bottom, reshape(blobs[0], [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1683",
+                        "bvlc/mapping.yaml:1685",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2384,27 +2384,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:1688",
+        "bvlc/mapping.yaml:1690",
         (
             Way(
-                "bvlc/mapping.yaml:1693",
+                "bvlc/mapping.yaml:1695",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1693", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1695", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1697",
+                "bvlc/mapping.yaml:1699",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1697", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1699", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1701",
+                "bvlc/mapping.yaml:1703",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1701", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1703", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1705",
+                "bvlc/mapping.yaml:1707",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1705", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1707", 'operation == "MEAN"'),),
             ),
         ),
         let=(
@@ -2413,43 +2413,43 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:1710",
+        "bvlc/mapping.yaml:1712",
         (
             Way(
-                "bvlc/mapping.yaml:1711",
+                "bvlc/mapping.yaml:1713",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1714",
+        "bvlc/mapping.yaml:1716",
         (
             Way(
-                "bvlc/mapping.yaml:1715",
+                "bvlc/mapping.yaml:1717",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
     ),
-    "RNN": Entry("bvlc/mapping.yaml:1717", (Way("bvlc/mapping.yaml:1718", hook="read_rnn"),)),
+    "RNN": Entry("bvlc/mapping.yaml:1719", (Way("bvlc/mapping.yaml:1720", hook="read_rnn"),)),
     "Scale": Entry(
-        "bvlc/mapping.yaml:1722",
+        "bvlc/mapping.yaml:1724",
         (
             Way(
-                "bvlc/mapping.yaml:1734",
+                "bvlc/mapping.yaml:1736",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(blobs[1], shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1734", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1736", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1736",
+                        "bvlc/mapping.yaml:1738",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1741",
+                "bvlc/mapping.yaml:1743",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(blobs[0], shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:1741", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1743", "len(bottoms) == 2"),),
             ),
         ),
         let=(
@@ -2459,27 +2459,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1729",
+                "bvlc/mapping.yaml:1731",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:1731",
+                "bvlc/mapping.yaml:1733",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:1746",
-        (Way("bvlc/mapping.yaml:1747", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:1748",
+        (Way("bvlc/mapping.yaml:1749", rewrite="tops[0] = Sigmoid(bottom)"),),
     ),
-    "Silence": Entry("bvlc/mapping.yaml:1750", (Way("bvlc/mapping.yaml:1751", rewrite=""),)),
+    "Silence": Entry("bvlc/mapping.yaml:1752", (Way("bvlc/mapping.yaml:1753", rewrite=""),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1753",
+        "bvlc/mapping.yaml:1755",
         (
             Way(
-                "bvlc/mapping.yaml:1754",
+                "bvlc/mapping.yaml:1756",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2488,12 +2488,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1759",
+                        "bvlc/mapping.yaml:1761",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1761",
+                        "bvlc/mapping.yaml:1763",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2502,78 +2502,78 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:1765",
+        "bvlc/mapping.yaml:1767",
         (
             Way(
-                "bvlc/mapping.yaml:1766",
+                "bvlc/mapping.yaml:1768",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:1769",
-        (Way("bvlc/mapping.yaml:1770", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:1771",
+        (Way("bvlc/mapping.yaml:1772", rewrite="tops = [Identity(bottom) for top in tops]"),),
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:1772",
+        "bvlc/mapping.yaml:1774",
         (
             Way(
-                "bvlc/mapping.yaml:1783",
-                rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1783", 'pool == "MAX" and pyramid_height == 1'),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1785",
-                rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1785", 'pool == "AVE" and pyramid_height == 1'),),
+                rewrite="tops[0] = GlobalMaxPool(bottom)",
+                conditions=(Condition("bvlc/mapping.yaml:1785", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1787",
-                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1787", 'pool == "MAX"'),),
+                rewrite="tops[0] = GlobalAveragePool(bottom)",
+                conditions=(Condition("bvlc/mapping.yaml:1787", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1790",
+                "bvlc/mapping.yaml:1789",
+                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
+                conditions=(Condition("bvlc/mapping.yaml:1789", 'pool == "MAX"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1792",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1790", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1792", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1778",
+                "bvlc/mapping.yaml:1780",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1780",
+                "bvlc/mapping.yaml:1782",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:1795",
-        (Way("bvlc/mapping.yaml:1796", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:1797",
+        (Way("bvlc/mapping.yaml:1798", rewrite="tops[0] = Tanh(bottom)"),),
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:1799",
+        "bvlc/mapping.yaml:1801",
         (
             Way(
-                "bvlc/mapping.yaml:1800",
+                "bvlc/mapping.yaml:1802",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1802",
+        "bvlc/mapping.yaml:1804",
         (
             Way(
-                "bvlc/mapping.yaml:1803",
+                "bvlc/mapping.yaml:1805",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1804", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:1806", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),

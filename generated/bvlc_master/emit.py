@@ -28,46 +28,46 @@ def input_layer(X: Value) -> LayerParam:
 
 
 def emit_abs(e: Emit, op: hub.Abs, X: Value, Y: Value) -> None:
-    """Abs -> AbsVal (bvlc/mapping.yaml:80)."""
+    """Abs -> AbsVal (bvlc/mapping.yaml:82)."""
     e.layer(layers.AbsVal(), (X,), tops=(Y,))
 
 
 def emit_add_1(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Eltwise (bvlc/mapping.yaml:84)."""
+    """Add -> Eltwise (bvlc/mapping.yaml:86)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:84")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:86")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:84")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:86")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:84")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:86")
     e.layer(layers.Eltwise(operation="SUM"), (A, B), tops=(C,))
 
 
 def emit_add_2(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:88)."""
+    """Add -> other ops (bvlc/mapping.yaml:90)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:88")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:90")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:88")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:90")
     e.apply(hub.Add(), (B, A), (C,))
 
 
 def emit_add_3(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Power (bvlc/mapping.yaml:90)."""
+    """Add -> Power (bvlc/mapping.yaml:92)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:90")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:92")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:90")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:92")
     e.layer(layers.Power(shift=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_add_4(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Bias (bvlc/mapping.yaml:94)."""
+    """Add -> Bias (bvlc/mapping.yaml:96)."""
     span = lib.span_of(A.shape, B.shape)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:94")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:96")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:94")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:96")
     e.layer(
         layers.Bias(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -77,69 +77,69 @@ def emit_add_4(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_add_5(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Reshape + Bias (bvlc/mapping.yaml:103)."""
+    """Add -> Reshape + Bias (bvlc/mapping.yaml:105)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:103")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:105")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:103")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:105")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:103")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:105")
     shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
     e.layer(layers.Bias(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
 
 
 def emit_add_6(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:112)."""
+    """Add -> other ops (bvlc/mapping.yaml:114)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:112")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:114")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:112")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:114")
     e.apply(hub.Add(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_add_7(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:114)."""
+    """Add -> other ops (bvlc/mapping.yaml:116)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:114")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:116")
     e.apply(hub.Add(), (B, A), (C,))
 
 
 def emit_add_8(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:116)."""
+    """Add -> other ops (bvlc/mapping.yaml:118)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:116",
+            "bvlc/mapping.yaml:118",
         )
     e.apply(hub.Add(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_add_9(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:118)."""
+    """Add -> other ops (bvlc/mapping.yaml:120)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:118")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:120")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:118")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:120")
     e.apply(hub.Add(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_and_1(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> Eltwise (bvlc/mapping.yaml:123)."""
+    """And -> Eltwise (bvlc/mapping.yaml:125)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:123")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:125")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:123")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:125")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:123")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:125")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> other ops (bvlc/mapping.yaml:126)."""
+    """And -> other ops (bvlc/mapping.yaml:128)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:126")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:128")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:126")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:128")
     e.apply(
         hub.And(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -148,10 +148,10 @@ def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:135)."""
+    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:137)."""
     along = lib.axis_of(op.axis, data.rank)
     if op.select_last_index != 1:
-        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:135")
+        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:137")
     top = e.layer(layers.ArgMax(axis=along), (data,))
     if op.keepdims == 0:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.free_batch(reduced.shape, along != 0))), (top,))
@@ -159,11 +159,11 @@ def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:143)."""
+    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:145)."""
     along = lib.axis_of(op.axis, data.rank)
     size = data.shape[along]
     if along != data.rank - 1:
-        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:143")
+        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:145")
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(-1, 1, size, 1))), (data,))
     top = e.layer(layers.Pooling(pool="MAX", kernel_h=size, kernel_w=1), (top,), loose=1, kept=1)
     e.layer(
@@ -174,17 +174,17 @@ def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_3(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> other ops (bvlc/mapping.yaml:153)."""
+    """ArgMax -> other ops (bvlc/mapping.yaml:155)."""
     along = lib.axis_of(op.axis, data.rank)
     order = tuple(i for i in range(along)) + tuple(i + along + 1 for i in range(data.rank - along - 1)) + (along,)
     if along == data.rank - 1:
-        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:153")
+        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:155")
     places = e.value(hub.ArgMax(axis=-1, keepdims=0), (e.value(hub.Transpose(perm=order), (data,)),))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, along != 0)), (places,), (reduced,))
 
 
 def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
-    """ArgMin -> other ops (bvlc/mapping.yaml:159)."""
+    """ArgMin -> other ops (bvlc/mapping.yaml:161)."""
     e.apply(
         hub.ArgMax(axis=op.axis, keepdims=op.keepdims, select_last_index=op.select_last_index),
         (e.value(hub.Neg(), (data,)),),
@@ -226,23 +226,23 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (bvlc/mapping.yaml:171)."""
+    """AveragePool -> Pooling (bvlc/mapping.yaml:173)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:171")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:173")
     if begins != lib.zeros(2):
-        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:171")
+        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:173")
     if op.count_include_pad != 0:
-        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:171")
+        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:173")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:171")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:173")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:171",
+            "bvlc/mapping.yaml:173",
         )
     e.layer(
         layers.Pooling(
@@ -258,25 +258,25 @@ def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:180)."""
+    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:182)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:180")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:182")
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:180")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:182")
     if begins != op.pads[2:]:
-        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:180")
+        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:182")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:180",
+            "bvlc/mapping.yaml:182",
         )
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:180")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:182")
     top = e.layer(
         layers.Pooling(
             pool="AVE",
@@ -297,25 +297,25 @@ def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:200)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:202)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:200")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:202")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:200")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:202")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:200")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:202")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:204)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:206)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:204")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:206")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.AveragePool(
@@ -331,11 +331,11 @@ def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:209)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:211)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if counted:
-        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:209")
+        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:211")
     mean = e.value(
         hub.AveragePool(
             kernel_shape=op.kernel_shape,
@@ -357,14 +357,14 @@ def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_7(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:213)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:215)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     weight = 1 / lib.product(op.kernel_shape)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:213")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:215")
     if op.dilations == lib.ones(axes):
-        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:213")
+        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:215")
     e.apply(
         hub.Conv(
             kernel_shape=op.kernel_shape,
@@ -379,30 +379,30 @@ def emit_average_pool_7(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_8(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:218)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:220)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:218")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:220")
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:218")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:220")
     padded = e.value(hub.Pad(pads=(0, 0) + begins + (0, 0) + op.pads[axes:]), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (padded,), (Y,))
 
 
 def emit_average_pool_9(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:222)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:224)."""
     axes = len(op.kernel_shape)
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:222")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:224")
     if op.pads != lib.zeros(6):
-        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:222")
+        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:224")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:222")
+        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:224")
     flat = e.value(
         hub.AveragePool(kernel_shape=k[1:], strides=s[1:]),
         (e.value(hub.Reshape(shape=planes), (X,)),),
@@ -427,13 +427,13 @@ def emit_batch_normalization(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:234)."""
+    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:236)."""
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:234")
+        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:236")
     if running_var is not None:
-        raise Refused("running_var is not computed", "bvlc/mapping.yaml:234")
+        raise Refused("running_var is not computed", "bvlc/mapping.yaml:236")
     if op.training_mode != 0:
-        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:235")
+        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:237")
     top = e.layer(
         layers.BatchNorm(use_global_stats=True, eps=op.epsilon),
         (X,),
@@ -443,16 +443,16 @@ def emit_batch_normalization(
 
 
 def emit_cast_1(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> Split (bvlc/mapping.yaml:247)."""
+    """Cast -> Split (bvlc/mapping.yaml:249)."""
     if op.to == lib.element_type("bool"):
-        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:247")
+        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:249")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
 def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> other ops (bvlc/mapping.yaml:249)."""
+    """Cast -> other ops (bvlc/mapping.yaml:251)."""
     if op.to != lib.element_type("bool"):
-        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:249")
+        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:251")
     e.apply(hub.Greater(), (e.value(hub.Abs(), (input,)), 0.0), (output,))
 
 
@@ -468,43 +468,43 @@ def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:255)."""
+    """Clip -> other ops (bvlc/mapping.yaml:257)."""
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:255")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:257")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:255")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:257")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU (bvlc/mapping.yaml:257)."""
-    if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:257")
-    if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:257")
-    if op.min != 0:
-        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:257")
-    e.layer(layers.ReLU(), (input,), tops=(output,))
-
-
-def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Eltwise (bvlc/mapping.yaml:259)."""
+    """Clip -> ReLU (bvlc/mapping.yaml:259)."""
     if op.min is None:
         raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:259")
     if op.max is not None:
         raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:259")
+    if op.min != 0:
+        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:259")
+    e.layer(layers.ReLU(), (input,), tops=(output,))
+
+
+def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
+    """Clip -> Power + Eltwise (bvlc/mapping.yaml:261)."""
+    if op.min is None:
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:261")
+    if op.max is not None:
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:261")
     if op.min == 0:
-        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:259")
+        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:261")
     bound = e.layer(layers.Power(scale=0, shift=op.min), (input,))
     e.layer(layers.Eltwise(operation="MAX"), (input, bound), tops=(output,))
 
 
 def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:267)."""
+    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:269)."""
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:267")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:269")
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:267")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:269")
     bound = e.layer(layers.Power(scale=0, shift=-op.max), (input,))
     negative = e.layer(layers.Power(scale=-1), (input,))
     top = e.layer(layers.Eltwise(operation="MAX"), (negative, bound))
@@ -512,22 +512,22 @@ def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_6(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:281)."""
+    """Clip -> other ops (bvlc/mapping.yaml:283)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:281")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:283")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:281")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:283")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:281")
+        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:283")
     e.apply(hub.Clip(max=op.max), (e.value(hub.Clip(min=op.min), (input,)),), (output,))
 
 
 def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> Concat (bvlc/mapping.yaml:287)."""
+    """Concat -> Concat (bvlc/mapping.yaml:289)."""
     if not len(inputs) > 0:
-        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:287")
+        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:289")
     if not all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:287")
+        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:289")
     e.layer(
         layers.Concat(axis=lib.axis_of(op.axis, concat_result.rank)),
         (*inputs,),
@@ -536,15 +536,15 @@ def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:291)."""
+    """Concat -> other ops (bvlc/mapping.yaml:293)."""
     along = lib.axis_of(op.axis, concat_result.rank)
     counts = tuple(tuple(x.shape[i] if i == along else 1 for i in range(x.rank)) for x in inputs)
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:291")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:293")
     if lib.axis_of(op.axis, concat_result.rank) == 0:
-        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:291")
+        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:293")
     if not all(tuple(x.shape[0] == 1 for x in inputs)):
-        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:291")
+        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:293")
     grain = e.value(
         hub.Mul(),
         (
@@ -564,9 +564,9 @@ def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:298)."""
+    """Concat -> other ops (bvlc/mapping.yaml:300)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:298")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:300")
     e.apply(
         hub.Concat(axis=op.axis),
         [e.value(hub.Identity(), (x,)) if lib.is_constant(x) else x for x in inputs],
@@ -575,12 +575,12 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:305)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:307)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:305")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:307")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:305")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:307")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -601,12 +601,12 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:319)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:321)."""
     axes = len(op.kernel_shape)
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:319")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:321")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:319")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:321")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -624,12 +624,12 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> other ops (bvlc/mapping.yaml:331)."""
+    """Conv -> other ops (bvlc/mapping.yaml:333)."""
     axes = len(op.kernel_shape)
     even = lib.pads_by_stride(op.pads[:axes], op.pads[axes:], op.strides)
     skipped = lib.quotient(lib.sub(even, op.pads[:axes]), op.strides)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:331")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:333")
     every = e.value(
         hub.Conv(
             kernel_shape=op.kernel_shape,
@@ -659,17 +659,17 @@ def emit_conv_transpose_1(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:347)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:349)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:347")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:349")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:347")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:349")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:347")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:349")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -697,17 +697,17 @@ def emit_conv_transpose_2(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:363)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:365)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:363")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:365")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:363")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:365")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:363")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:365")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -732,15 +732,15 @@ def emit_conv_transpose_3(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:377)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:379)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = tuple(t * (n - 1) + 1 + e for n, t, e in zip(op.kernel_shape, d, extra, strict=True))
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:377")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:379")
     if lib.divides(d, extra):
-        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:377")
+        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:379")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -764,14 +764,14 @@ def emit_conv_transpose_4(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> other ops (bvlc/mapping.yaml:389)."""
+    """ConvTranspose -> other ops (bvlc/mapping.yaml:391)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     even = tuple(min(b, e) for b, e in zip(op.pads[:axes], op.pads[axes:], strict=True))
     skipped = lib.sub(op.pads[:axes], even)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:389")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:391")
     every = e.value(
         hub.ConvTranspose(
             kernel_shape=op.kernel_shape,
@@ -795,47 +795,47 @@ def emit_conv_transpose_4(
 
 
 def emit_div_1(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:398)."""
+    """Div -> Power (bvlc/mapping.yaml:400)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:398")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:400")
     if lib.scalar(B) == 0:
-        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:398")
+        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:400")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:398")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:400")
     e.layer(layers.Power(scale=1 / lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_div_2(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:402)."""
+    """Div -> Power (bvlc/mapping.yaml:404)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:402")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:404")
     if lib.scalar(A) == 0:
-        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:402")
+        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:404")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:402")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:404")
     e.layer(layers.Power(scale=1 / lib.scalar(A), power=-1), (B,), tops=(C,))
 
 
 def emit_div_3(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:406)."""
+    """Div -> other ops (bvlc/mapping.yaml:408)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:406")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:408")
     e.apply(hub.Mul(), (A, lib.inverse(B)), (C,))
 
 
 def emit_div_4(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:408)."""
+    """Div -> other ops (bvlc/mapping.yaml:410)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:408")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:410")
     e.apply(hub.Mul(), (A, e.value(hub.Reciprocal(), (B,))), (C,))
 
 
 def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
-    """Dropout -> Dropout (bvlc/mapping.yaml:412)."""
+    """Dropout -> Dropout (bvlc/mapping.yaml:414)."""
     if mask is not None:
-        raise Refused("mask is not computed", "bvlc/mapping.yaml:412")
+        raise Refused("mask is not computed", "bvlc/mapping.yaml:414")
     if not (op.training_mode is None or not op.training_mode):
-        raise Refused("dropping is for training", "bvlc/mapping.yaml:413")
+        raise Refused("dropping is for training", "bvlc/mapping.yaml:415")
     e.layer(
         layers.Dropout(dropout_ratio=op.ratio if op.ratio is not None else 0.5),
         (data,),
@@ -844,74 +844,74 @@ def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Val
 
 
 def emit_elu(e: Emit, op: hub.Elu, X: Value, Y: Value) -> None:
-    """Elu -> ELU (bvlc/mapping.yaml:419)."""
+    """Elu -> ELU (bvlc/mapping.yaml:421)."""
     e.layer(layers.ELU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_equal(e: Emit, op: hub.Equal, A: Value, B: Value, C: Value) -> None:
-    """Equal -> other ops (bvlc/mapping.yaml:423)."""
+    """Equal -> other ops (bvlc/mapping.yaml:425)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (e.value(hub.Abs(), (e.value(hub.Sub(), (A, B)),)), 0.0)),), (C,))
 
 
 def emit_exp(e: Emit, op: hub.Exp, input: Value, output: Value) -> None:
-    """Exp -> Exp (bvlc/mapping.yaml:426)."""
+    """Exp -> Exp (bvlc/mapping.yaml:428)."""
     e.layer(layers.Exp(), (input,), tops=(output,))
 
 
 def emit_expand_1(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:433)."""
+    """Expand -> other ops (bvlc/mapping.yaml:435)."""
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     if not input.rank < output.rank:
-        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:433")
+        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:435")
     e.apply(hub.Expand(shape=output.shape[:]), (e.value(hub.Reshape(shape=old), (input,)),), (output,))
 
 
 def emit_expand_2(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:435)."""
+    """Expand -> other ops (bvlc/mapping.yaml:437)."""
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     counts = tuple(1 if a == b else b for a, b in zip(old, output.shape, strict=True))
     if input.rank != output.rank:
-        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:435")
+        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:437")
     e.apply(hub.Tile(repeats=counts), (input,), (output,))
 
 
 def emit_flatten_1(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> Flatten (bvlc/mapping.yaml:440)."""
+    """Flatten -> Flatten (bvlc/mapping.yaml:442)."""
     if op.axis != 1:
-        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:440")
+        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:442")
     e.layer(layers.Flatten(axis=op.axis), (input,), tops=(output,))
 
 
 def emit_flatten_2(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> other ops (bvlc/mapping.yaml:443)."""
+    """Flatten -> other ops (bvlc/mapping.yaml:445)."""
     if op.axis == 1:
-        raise Refused("does not hold: axis != 1", "bvlc/mapping.yaml:443")
+        raise Refused("does not hold: axis != 1", "bvlc/mapping.yaml:445")
     e.apply(hub.Reshape(shape=output.shape[:]), (input,), (output,))
 
 
 def emit_gather_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:450)."""
-    if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:450")
-    if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:450")
-    if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:450")
-    bvlc_hooks.gather(e, op, data, indices, output)
-
-
-def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
     """Gather -> other ops (bvlc/mapping.yaml:452)."""
-    along = lib.axis_of(op.axis, data.rank)
-    runs = lib.runs_of(lib.places_along(indices, data.shape[along]))
     if not lib.is_constant(indices):
         raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:452")
     if lib.is_constant(data):
         raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:452")
     if indices.rank != 1:
         raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:452")
+    bvlc_hooks.gather(e, op, data, indices, output)
+
+
+def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
+    """Gather -> other ops (bvlc/mapping.yaml:454)."""
+    along = lib.axis_of(op.axis, data.rank)
+    runs = lib.runs_of(lib.places_along(indices, data.shape[along]))
+    if not lib.is_constant(indices):
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:454")
+    if lib.is_constant(data):
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:454")
+    if indices.rank != 1:
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:454")
     if not len(runs) <= 64:
-        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:456")
+        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:458")
     e.apply(
         hub.Concat(axis=along),
         [e.value(hub.Slice(starts=(r[0],), ends=(r[1],), axes=(along,)), (data,)) for r in runs],
@@ -920,14 +920,14 @@ def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:459)."""
+    """Gather -> other ops (bvlc/mapping.yaml:461)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:459")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:461")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:459")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:461")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:459")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:461")
     taken = e.value(
         hub.Gather(axis=along),
         (data, lib.reshape(indices, (lib.product(indices.shape),))),
@@ -936,16 +936,16 @@ def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> Embed (bvlc/mapping.yaml:463)."""
+    """Gather -> Embed (bvlc/mapping.yaml:465)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:463")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:465")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:463")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:465")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:463")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:465")
     if data.rank != 2:
-        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:463")
+        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:465")
     e.layer(
         layers.Embed(input_dim=data.shape[0], num_output=data.shape[1], bias_term=False),
         (indices,),
@@ -955,16 +955,16 @@ def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:468)."""
+    """Gather -> other ops (bvlc/mapping.yaml:470)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:468")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:470")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:468")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:470")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:468")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:470")
     if data.rank == 2:
-        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:468")
+        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:470")
     rows = e.value(
         hub.Gather(axis=0),
         (lib.reshape(data, (data.shape[0], lib.product(data.shape[1:]))), indices),
@@ -973,21 +973,7 @@ def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_6(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> BatchReindex (bvlc/mapping.yaml:472)."""
-    along = lib.axis_of(op.axis, data.rank)
-    if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:472")
-    if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:472")
-    if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:472")
-    if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:472")
-    e.layer(layers.BatchReindex(), (data, indices), tops=(output,))
-
-
-def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:474)."""
+    """Gather -> BatchReindex (bvlc/mapping.yaml:474)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
         raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:474")
@@ -995,21 +981,35 @@ def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
         raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:474")
     if along != 0:
         raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:474")
+    if indices.rank != 1:
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:474")
+    e.layer(layers.BatchReindex(), (data, indices), tops=(output,))
+
+
+def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
+    """Gather -> other ops (bvlc/mapping.yaml:476)."""
+    along = lib.axis_of(op.axis, data.rank)
+    if lib.is_constant(data):
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:476")
+    if lib.is_constant(indices):
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:476")
+    if along != 0:
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:476")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:474")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:476")
     rows = e.value(hub.Gather(axis=0), (data, e.value(hub.Reshape(shape=(-1,)), (indices,))))
     e.apply(hub.Reshape(shape=output.shape[:]), (rows,), (output,))
 
 
 def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:478)."""
+    """Gather -> other ops (bvlc/mapping.yaml:480)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:478")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:480")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:478")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:480")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:478")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:480")
     columns = e.value(
         hub.Reshape(shape=(-1, data.shape[along], lib.product(data.shape[along + 1 :]))),
         (data,),
@@ -1022,9 +1022,9 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:489)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:491)."""
     if op.transA != 1:
-        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:489")
+        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:491")
     e.apply(
         hub.Gemm(alpha=op.alpha, beta=op.beta, transB=op.transB),
         (e.value(hub.Transpose(perm=(1, 0)), (A,)), B, C),
@@ -1033,14 +1033,14 @@ def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:491)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:493)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:491")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:493")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:491")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:493")
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:491")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:493")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=False),
         (A,),
@@ -1050,18 +1050,18 @@ def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:496)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:498)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:496")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:498")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:496")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:498")
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:496")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:498")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:496")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:498")
     if lib.span_of(Y.shape, C.shape) not in ((1, 2), (0, 0)):
-        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:496")
+        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:498")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=True),
         (A,),
@@ -1071,18 +1071,18 @@ def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_4(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:503)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:505)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:503")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:505")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:503")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:505")
     e.apply(hub.Add(), (e.value(hub.Gemm(alpha=op.alpha, transB=op.transB), (A, B)), lib.times(C, op.beta)), (Y,))
 
 
 def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:505)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:507)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:505")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:507")
     e.apply(
         hub.Add(),
         (
@@ -1094,94 +1094,94 @@ def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_6(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:507)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:509)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:507")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:509")
     if op.alpha == 1:
-        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:507")
+        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:509")
     e.apply(hub.Mul(), (e.value(hub.Gemm(transB=op.transB), (A, B)), op.alpha), (Y,))
 
 
 def emit_gemm_7(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:509)."""
-    if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:509")
-    if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:509")
-    if op.transB != 1:
-        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:509")
-    e.apply(hub.MatMul(), (A, e.value(hub.Transpose(perm=(1, 0)), (B,))), (Y,))
-
-
-def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
     """Gemm -> other ops (bvlc/mapping.yaml:511)."""
     if C is not None:
         raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:511")
     if lib.is_constant(B):
         raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:511")
+    if op.transB != 1:
+        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:511")
+    e.apply(hub.MatMul(), (A, e.value(hub.Transpose(perm=(1, 0)), (B,))), (Y,))
+
+
+def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
+    """Gemm -> other ops (bvlc/mapping.yaml:513)."""
+    if C is not None:
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:513")
+    if lib.is_constant(B):
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:513")
     if op.transB != 0:
-        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:511")
+        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:513")
     e.apply(hub.MatMul(), (A, B), (Y,))
 
 
 def emit_global_average_pool_1(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:516)."""
+    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:518)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:516")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:518")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_average_pool_2(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:519)."""
+    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:521)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:519")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:521")
     e.apply(hub.ReduceMean(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_global_max_pool_1(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:524)."""
+    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:526)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:524")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:526")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_max_pool_2(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:527)."""
+    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:529)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:527")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:529")
     e.apply(hub.ReduceMax(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_greater_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Threshold (bvlc/mapping.yaml:532)."""
+    """Greater -> Threshold (bvlc/mapping.yaml:534)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:532")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:534")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:532")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:534")
     e.layer(layers.Threshold(threshold=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_greater_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Power + Threshold (bvlc/mapping.yaml:536)."""
+    """Greater -> Power + Threshold (bvlc/mapping.yaml:538)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:536")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:538")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:536")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:538")
     top = e.layer(layers.Power(scale=-1), (B,))
     e.layer(layers.Threshold(threshold=-lib.scalar(A)), (top,), tops=(C,))
 
 
 def emit_greater_3(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> other ops (bvlc/mapping.yaml:543)."""
+    """Greater -> other ops (bvlc/mapping.yaml:545)."""
     if lib.is_scalar(A):
-        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:543")
+        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:545")
     if lib.is_scalar(B):
-        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:543")
+        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:545")
     e.apply(hub.Greater(), (e.value(hub.Sub(), (A, B)), 0.0), (C,))
 
 
 def emit_greater_or_equal(e: Emit, op: hub.GreaterOrEqual, A: Value, B: Value, C: Value) -> None:
-    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:547)."""
+    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:549)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (B, A)),), (C,))
 
 
@@ -1193,7 +1193,7 @@ def emit_group_normalization(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:550)."""
+    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:552)."""
     count = lib.product(X.shape[1:]) // op.num_groups
     groups = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(0, op.num_groups, -1))), (X,))
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (groups,))
@@ -1217,7 +1217,7 @@ def emit_gru(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """GRU -> other ops (bvlc/mapping.yaml:578)."""
+    """GRU -> other ops (bvlc/mapping.yaml:580)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
@@ -1228,7 +1228,7 @@ def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:581)."""
+    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:583)."""
     top = e.layer(layers.Power(scale=-op.alpha, shift=1 - op.beta), (X,))
     top = e.layer(layers.ReLU(), (top,))
     top = e.layer(layers.Power(scale=-1, shift=1), (top,))
@@ -1236,9 +1236,9 @@ def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (bvlc/mapping.yaml:591)."""
+    """Identity -> Parameter (bvlc/mapping.yaml:593)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:591")
+        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:593")
     e.layer(
         layers.Parameter(shape=layers.BlobShape(dim=input.shape[:])),
         (),
@@ -1248,9 +1248,9 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (bvlc/mapping.yaml:596)."""
+    """Identity -> Split (bvlc/mapping.yaml:598)."""
     if lib.is_constant(input):
-        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:596")
+        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:598")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
@@ -1262,7 +1262,7 @@ def emit_instance_normalization(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:600)."""
+    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:602)."""
     count = lib.product(input.shape[2:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (input,))
     centred = e.layer(layers.Bias(axis=0), (input, means))
@@ -1282,15 +1282,15 @@ def emit_layer_normalization(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:624)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:626)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:628")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:630")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:628")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:630")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:628")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:630")
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (centred,))
@@ -1308,51 +1308,51 @@ def emit_layer_normalization(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:654)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:656)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:658)."""
+    """Less -> other ops (bvlc/mapping.yaml:660)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:661)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:663)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:664)."""
+    """Log -> Log (bvlc/mapping.yaml:666)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:668)."""
+    """LRN -> LRN (bvlc/mapping.yaml:670)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:668")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:670")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:668")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:670")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:671)."""
+    """LRN -> other ops (bvlc/mapping.yaml:673)."""
     places = lib.product(X.shape[2:])
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:671")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:673")
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
     e.apply(hub.Reshape(shape=(0,) + X.shape[1:]), (normal,), (Y,))
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:679)."""
+    """LRN -> other ops (bvlc/mapping.yaml:681)."""
     channels = X.shape[1]
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:679")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:681")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:679")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:681")
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
         (
@@ -1388,20 +1388,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:687)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:689)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:691)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:693)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:691")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:693")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:691")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:693")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:691")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:693")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:691")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:693")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1411,137 +1411,137 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:699)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:701)."""
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:701")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:701")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:701")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:701")
     stack = e.value(hub.Reshape(shape=(-1, depth, 1, width)), (B,))
     mixed = e.value(hub.Conv(kernel_shape=(1, 1)), (stack, lib.reshape(A, (rows, depth, 1, 1))))
     e.apply(hub.Reshape(shape=lib.free_batch(Y.shape, B.rank > 2)), (mixed,), (Y,))
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:708)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:710)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:708")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:710")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:708")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:710")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:708")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:710")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:710)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:712)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:710")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:712")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:710")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:712")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:710")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:712")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:713)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:715)."""
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:715")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:715")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:715")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:715")
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
     e.apply(hub.ReduceSum(axes=(-1,), keepdims=0), (e.value(hub.Mul(), (rows, columns)),), (Y,))
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:720)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:722)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:720")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:722")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:720")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:722")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:722)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:724)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:722")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:724")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:727)."""
+    """Max -> other ops (bvlc/mapping.yaml:729)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:727")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:729")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:729)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:731)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:729")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:731")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:729",
+            "bvlc/mapping.yaml:731",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:732)."""
+    """Max -> other ops (bvlc/mapping.yaml:734)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:732")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:734")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:732")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:734")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:732")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:734")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:732")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:734")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:734)."""
+    """Max -> other ops (bvlc/mapping.yaml:736)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:734")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:736")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:734")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:736")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:734")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:736")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:734")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:736")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:736)."""
+    """Max -> other ops (bvlc/mapping.yaml:738)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:736")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:738")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:738)."""
+    """Max -> other ops (bvlc/mapping.yaml:740)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:738")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:740")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:738")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:740")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:738")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:740")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1550,13 +1550,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:740)."""
+    """Max -> other ops (bvlc/mapping.yaml:742)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:740")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:742")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:740")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:742")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:740")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:742")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1577,7 +1577,7 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if Indices is not None:
         raise Refused("does not hold: not has(Indices)", "bvlc_master/mapping.yaml:43")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:755")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
         raise Refused("Caffe would compute another number of windows", "bvlc_master/mapping.yaml:45")
     e.layer(
@@ -1597,18 +1597,18 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:757)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:759)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:757")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:759")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:757")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:759")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:755")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1625,7 +1625,7 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:768)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:770)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
@@ -1633,13 +1633,13 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:768")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:770")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:768")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:770")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:768")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:770")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:755")
     every = e.value(
         hub.MaxPool(
             kernel_shape=op.kernel_shape,
@@ -1652,29 +1652,29 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:773)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:775)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:773")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:775")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:773")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:775")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:773")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:775")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:755")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:777)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:779)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:777")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:779")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:755")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1689,13 +1689,13 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:782)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:784)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:782")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:784")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:755")
     padded = e.value(
         hub.Pad(
             pads=(0, 0) + begins + (0, 0) + op.pads[axes:],
@@ -1711,14 +1711,14 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:786)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:788)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:786")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:788")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:786")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:788")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:755")
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1729,15 +1729,15 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:796)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:798)."""
     axes = len(op.kernel_shape)
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:796")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:798")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:753")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:755")
     flat = e.value(
         hub.MaxPool(kernel_shape=k[1:], strides=s[1:], dilations=op.dilations[1:]),
         (e.value(hub.Reshape(shape=planes), (X,)),),
@@ -1756,11 +1756,11 @@ def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:808)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:810)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:809")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:811")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:809")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:811")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1774,11 +1774,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:819)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:821)."""
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:819")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:821")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:816")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:818")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1788,53 +1788,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:821)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:823)."""
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:821")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:823")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:816")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:818")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:827)."""
+    """Min -> other ops (bvlc/mapping.yaml:829)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:827")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:829")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:827")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:829")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:827")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:829")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:827")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:829")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:829)."""
+    """Min -> other ops (bvlc/mapping.yaml:831)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:829")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:831")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:829")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:831")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:829")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:831")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:829")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:831")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:831)."""
+    """Min -> other ops (bvlc/mapping.yaml:833)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:831")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:833")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:833)."""
+    """Min -> other ops (bvlc/mapping.yaml:835)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:833")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:835")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:833")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:835")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1843,11 +1843,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:835)."""
+    """Min -> other ops (bvlc/mapping.yaml:837)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:835")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:837")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:835")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:837")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -1856,41 +1856,41 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:840)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:842)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:840")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:842")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:840")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:842")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:840")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:842")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:844)."""
+    """Mul -> other ops (bvlc/mapping.yaml:846)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:844")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:846")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:844")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:846")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:846)."""
+    """Mul -> Power (bvlc/mapping.yaml:848)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:846")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:848")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:846")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:848")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:850)."""
+    """Mul -> Scale (bvlc/mapping.yaml:852)."""
     span = lib.span_of(A.shape, B.shape)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:850")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:852")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:850")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:852")
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -1900,79 +1900,79 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Reshape + Scale (bvlc/mapping.yaml:859)."""
+    """Mul -> Reshape + Scale (bvlc/mapping.yaml:861)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:859")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:861")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:859")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:861")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:859")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:861")
     shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
     e.layer(layers.Scale(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:868)."""
+    """Mul -> other ops (bvlc/mapping.yaml:870)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:868")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:870")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:868")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:870")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:870)."""
+    """Mul -> other ops (bvlc/mapping.yaml:872)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:870")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:872")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:872)."""
+    """Mul -> other ops (bvlc/mapping.yaml:874)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:872",
+            "bvlc/mapping.yaml:874",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:874)."""
+    """Mul -> other ops (bvlc/mapping.yaml:876)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:874")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:876")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:874")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:876")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:878)."""
+    """Neg -> Power (bvlc/mapping.yaml:880)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:882)."""
+    """Not -> Power (bvlc/mapping.yaml:884)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:887)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:889)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:887")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:889")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:887")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:889")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:887")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:889")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:890)."""
+    """Or -> other ops (bvlc/mapping.yaml:892)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:890")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:892")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:890")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:892")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -1981,17 +1981,17 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:903)."""
+    """Pad -> other ops (bvlc/mapping.yaml:905)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:903")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:905")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:905)."""
+    """Pad -> other ops (bvlc/mapping.yaml:907)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -1999,25 +1999,25 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
     grown = tuple(max(0, p[0]) for p in pairs) + tuple(max(0, p[1]) for p in pairs)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:905")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:907")
     cut = e.value(hub.Slice(starts=inner, ends=outer), (data,))
     e.apply(hub.Pad(mode=op.mode, pads=grown, constant_value=value), (cut,), (output,))
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:909)."""
+    """Pad -> other ops (bvlc/mapping.yaml:911)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:909")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:911")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:909")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:911")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:909")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:911")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:909")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:911")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2030,7 +2030,7 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:912)."""
+    """Pad -> other ops (bvlc/mapping.yaml:914)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
@@ -2039,7 +2039,7 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     before = pairs[axis][0]
     behind = pairs[axis][1]
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:912")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:914")
     grain = e.value(
         hub.Add(),
         (
@@ -2064,13 +2064,13 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:923)."""
+    """Pad -> other ops (bvlc/mapping.yaml:925)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:925")
     part = e.value(
         hub.Gather(axis=axis),
         (data, lib.whole(lib.pad_places(op.mode, data.shape[axis], pairs[axis]))),
@@ -2079,49 +2079,49 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:930)."""
+    """Pow -> Power (bvlc/mapping.yaml:932)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:930")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:932")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:930")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:932")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:934)."""
+    """Pow -> Exp (bvlc/mapping.yaml:936)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:934")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:936")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:934")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:936")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:934")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:936")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:941)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:943)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:943")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:943")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:943")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:946)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:948)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:946")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:948")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:946")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:948")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:946")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:948")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:950)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:952)."""
     e.apply(
         hub.Sub(),
         (
@@ -2133,19 +2133,19 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:953)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:955)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:960)."""
+    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:962)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:960")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:962")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:960")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:962")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:960")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:962")
     top = e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2153,80 +2153,80 @@ def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:967)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:969)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:967")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:969")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:980)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:982)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:980")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:982")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:980")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:982")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:980")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:982")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:980")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:982")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:977")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:979")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:982)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:984)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:982")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:984")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:977")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:979")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.MaxPool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:987)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:989)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:987")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:989")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:977")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:979")
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1003)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1005)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1005")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1005")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1005")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1000")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1002")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1005)."""
+    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1007)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1005")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1007")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1005")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1007")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1000")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1002")
     top = e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2234,49 +2234,49 @@ def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1012)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1014)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1012")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1014")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1012")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1014")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1012")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1014")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1000")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1002")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1014)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1016)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1014")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1016")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1000")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1002")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.AveragePool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1019)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1021)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1019")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1021")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1000")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1002")
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1026)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1028)."""
     e.apply(
         hub.Neg(),
         (
@@ -2294,20 +2294,20 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1032)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1034)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1032")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1034")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1034)."""
+    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1036)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1034")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1036")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1034")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1036")
     top = e.layer(layers.Reduction(axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2315,10 +2315,10 @@ def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1041)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1043)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1041")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1043")
     e.apply(
         hub.Mul(),
         (
@@ -2330,14 +2330,14 @@ def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1049)."""
+    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1051)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1049")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1051")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1049")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1051")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1049")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1051")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2345,23 +2345,23 @@ def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, redu
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1056)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1058)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1056")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1058")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1060)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1062)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1063)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1065)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1064")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1066")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2370,11 +2370,11 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1071)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1073)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1075")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1077")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
     top = e.layer(layers.Scale(axis=0), (X, factors))
@@ -2398,27 +2398,27 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1097)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1099)."""
     size = R.shape[2]
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1097")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1099")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1097")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1099")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1097")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1099")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1097")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1099")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1097")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1099")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1099")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1101")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1099")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1101")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1099")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1101")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1099")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1101")
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
     top = e.layer(
@@ -2448,31 +2448,17 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1123)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1125)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1126)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1128)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1138)."""
-    starts = e.known(op.starts)
-    ends = e.known(op.ends)
-    by = lib.steps_of(starts, op.steps)
-    plain = by == lib.ones(len(starts))
-    cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
-    if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1138")
-    if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1138")
-    e.apply(hub.Identity(), (data,), (output,))
-
-
-def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1140)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1140)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2480,15 +2466,29 @@ def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
         raise Refused("does not hold: plain", "bvlc/mapping.yaml:1140")
+    if len(cuts) != 0:
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1140")
+    e.apply(hub.Identity(), (data,), (output,))
+
+
+def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
+    """Slice -> Slice (bvlc/mapping.yaml:1142)."""
+    starts = e.known(op.starts)
+    ends = e.known(op.ends)
+    by = lib.steps_of(starts, op.steps)
+    plain = by == lib.ones(len(starts))
+    cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
+    if not plain:
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1142")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1140")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1142")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1140")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1142")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1145)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1147)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2496,11 +2496,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1145")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1147")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1145")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1147")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1145")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1147")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2511,7 +2511,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1151)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1153)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2519,13 +2519,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1151")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1153")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1151")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1153")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1151")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1153")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1151")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1153")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2536,16 +2536,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1157)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1159)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1157")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1159")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1157")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1159")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2559,7 +2559,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1162)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1164)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2569,13 +2569,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1162")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1164")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1162")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1164")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1162")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1164")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1162")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1164")
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
     e.apply(
         hub.Conv(kernel_shape=window, strides=strides[2:], group=channels),
@@ -2585,7 +2585,7 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1169)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1171)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2593,7 +2593,7 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     at = lib.first_step(by)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1169")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1171")
     part = e.value(
         hub.Gather(axis=along[at]),
         (data, lib.whole(lib.slice_range(data.shape[along[at]], starts[at], ends[at], by[at]))),
@@ -2611,17 +2611,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1175)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1177)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1179)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1181)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1182)."""
+    """Split -> Slice (bvlc/mapping.yaml:1184)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2631,141 +2631,141 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1190)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1192)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1194)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1196)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1198)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1200)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1198")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1200")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1198")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1200")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1198")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1200")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1201)."""
+    """Sub -> Power (bvlc/mapping.yaml:1203)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1201")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1203")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1201")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1203")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1205)."""
+    """Sub -> Power (bvlc/mapping.yaml:1207)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1205")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1207")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1205")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1207")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1209)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1211)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1209")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1211")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1211)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1213)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1211")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1213")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1216)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1218)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1216")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1218")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1218)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1220)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1218")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1220")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1218",
+            "bvlc/mapping.yaml:1220",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1221)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1223)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1221")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1223")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1223)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1225)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1223")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1225")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1227)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1229)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1233)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1235)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1233")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1235")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1235)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1237)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1235")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1237")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1235")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1237")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1238)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1240)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1238")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1240")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1238")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1240")
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1249)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1251)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1249")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1251")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1252)."""
+    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1254)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1252")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1254")
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(swap[0], 1, swap[1] * swap[2], swap[3]))), (data,))
     top = e.layer(layers.Im2col(kernel_h=swap[2], kernel_w=1, stride_h=swap[2], stride_w=1), (top,))
     e.layer(
@@ -2776,11 +2776,11 @@ def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1260)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1262)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1260")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1262")
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
     whole = e.value(hub.Transpose(perm=lib.other_swaps(data.shape, op.perm)), (half,))
@@ -2788,18 +2788,18 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1268)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1270)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1274)."""
+    """Where -> other ops (bvlc/mapping.yaml:1276)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1274")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1276")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1274")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1276")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1274")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1276")
     e.apply(
         hub.Add(),
         (
@@ -2811,13 +2811,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1276)."""
+    """Where -> other ops (bvlc/mapping.yaml:1278)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1276")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1278")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1276")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1278")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1276")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1278")
     e.apply(
         hub.Add(),
         (
@@ -2829,19 +2829,19 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1278)."""
+    """Where -> other ops (bvlc/mapping.yaml:1280)."""
     on = lib.element_type("float32")
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1278")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1280")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1280",
+            "bvlc/mapping.yaml:1282",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1280",
+            "bvlc/mapping.yaml:1282",
         )
     gate = e.value(hub.Cast(to=on), (condition,))
     e.apply(
@@ -2857,384 +2857,384 @@ def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
 
 
 RULES: Final[Mapping[type[Op], Rule]] = {
-    hub.Abs: Rule((Alternative(emit_abs, "bvlc/mapping.yaml:80"),)),
+    hub.Abs: Rule((Alternative(emit_abs, "bvlc/mapping.yaml:82"),)),
     hub.Add: Rule(
         (
-            Alternative(emit_add_1, "bvlc/mapping.yaml:84"),
-            Alternative(emit_add_2, "bvlc/mapping.yaml:88"),
-            Alternative(emit_add_3, "bvlc/mapping.yaml:90"),
-            Alternative(emit_add_4, "bvlc/mapping.yaml:94"),
-            Alternative(emit_add_5, "bvlc/mapping.yaml:103"),
-            Alternative(emit_add_6, "bvlc/mapping.yaml:112"),
-            Alternative(emit_add_7, "bvlc/mapping.yaml:114"),
-            Alternative(emit_add_8, "bvlc/mapping.yaml:116"),
-            Alternative(emit_add_9, "bvlc/mapping.yaml:118"),
+            Alternative(emit_add_1, "bvlc/mapping.yaml:86"),
+            Alternative(emit_add_2, "bvlc/mapping.yaml:90"),
+            Alternative(emit_add_3, "bvlc/mapping.yaml:92"),
+            Alternative(emit_add_4, "bvlc/mapping.yaml:96"),
+            Alternative(emit_add_5, "bvlc/mapping.yaml:105"),
+            Alternative(emit_add_6, "bvlc/mapping.yaml:114"),
+            Alternative(emit_add_7, "bvlc/mapping.yaml:116"),
+            Alternative(emit_add_8, "bvlc/mapping.yaml:118"),
+            Alternative(emit_add_9, "bvlc/mapping.yaml:120"),
         ),
     ),
     hub.And: Rule(
         (
-            Alternative(emit_and_1, "bvlc/mapping.yaml:123"),
-            Alternative(emit_and_2, "bvlc/mapping.yaml:126"),
+            Alternative(emit_and_1, "bvlc/mapping.yaml:125"),
+            Alternative(emit_and_2, "bvlc/mapping.yaml:128"),
         ),
     ),
     hub.ArgMax: Rule(
         (
-            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:135"),
-            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:143"),
-            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:153"),
+            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:137"),
+            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:145"),
+            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:155"),
         ),
     ),
-    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:159"),)),
+    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:161"),)),
     hub.AveragePool: Rule(
         (
             Alternative(emit_average_pool_1, "bvlc_master/mapping.yaml:12"),
-            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:171"),
-            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:180"),
-            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:200"),
-            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:204"),
-            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:209"),
-            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:213"),
-            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:218"),
-            Alternative(emit_average_pool_9, "bvlc/mapping.yaml:222"),
+            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:173"),
+            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:182"),
+            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:202"),
+            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:206"),
+            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:211"),
+            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:215"),
+            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:220"),
+            Alternative(emit_average_pool_9, "bvlc/mapping.yaml:224"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:234"),)),
+    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:236"),)),
     hub.Cast: Rule(
         (
-            Alternative(emit_cast_1, "bvlc/mapping.yaml:247"),
-            Alternative(emit_cast_2, "bvlc/mapping.yaml:249"),
+            Alternative(emit_cast_1, "bvlc/mapping.yaml:249"),
+            Alternative(emit_cast_2, "bvlc/mapping.yaml:251"),
         ),
     ),
     hub.Clip: Rule(
         (
             Alternative(emit_clip_1, "bvlc_master/mapping.yaml:29"),
-            Alternative(emit_clip_2, "bvlc/mapping.yaml:255"),
-            Alternative(emit_clip_3, "bvlc/mapping.yaml:257"),
-            Alternative(emit_clip_4, "bvlc/mapping.yaml:259"),
-            Alternative(emit_clip_5, "bvlc/mapping.yaml:267"),
-            Alternative(emit_clip_6, "bvlc/mapping.yaml:281"),
+            Alternative(emit_clip_2, "bvlc/mapping.yaml:257"),
+            Alternative(emit_clip_3, "bvlc/mapping.yaml:259"),
+            Alternative(emit_clip_4, "bvlc/mapping.yaml:261"),
+            Alternative(emit_clip_5, "bvlc/mapping.yaml:269"),
+            Alternative(emit_clip_6, "bvlc/mapping.yaml:283"),
         ),
         "bounds that are known, the lower one first",
     ),
     hub.Concat: Rule(
         (
-            Alternative(emit_concat_1, "bvlc/mapping.yaml:287"),
-            Alternative(emit_concat_2, "bvlc/mapping.yaml:291"),
-            Alternative(emit_concat_3, "bvlc/mapping.yaml:298"),
+            Alternative(emit_concat_1, "bvlc/mapping.yaml:289"),
+            Alternative(emit_concat_2, "bvlc/mapping.yaml:293"),
+            Alternative(emit_concat_3, "bvlc/mapping.yaml:300"),
         ),
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "bvlc/mapping.yaml:305"),
-            Alternative(emit_conv_2, "bvlc/mapping.yaml:319"),
-            Alternative(emit_conv_3, "bvlc/mapping.yaml:331"),
+            Alternative(emit_conv_1, "bvlc/mapping.yaml:307"),
+            Alternative(emit_conv_2, "bvlc/mapping.yaml:321"),
+            Alternative(emit_conv_3, "bvlc/mapping.yaml:333"),
         ),
     ),
     hub.ConvTranspose: Rule(
         (
-            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:347"),
-            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:363"),
-            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:377"),
-            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:389"),
+            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:349"),
+            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:365"),
+            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:379"),
+            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:391"),
         ),
     ),
     hub.Div: Rule(
         (
-            Alternative(emit_div_1, "bvlc/mapping.yaml:398"),
-            Alternative(emit_div_2, "bvlc/mapping.yaml:402"),
-            Alternative(emit_div_3, "bvlc/mapping.yaml:406"),
-            Alternative(emit_div_4, "bvlc/mapping.yaml:408"),
+            Alternative(emit_div_1, "bvlc/mapping.yaml:400"),
+            Alternative(emit_div_2, "bvlc/mapping.yaml:404"),
+            Alternative(emit_div_3, "bvlc/mapping.yaml:408"),
+            Alternative(emit_div_4, "bvlc/mapping.yaml:410"),
         ),
     ),
-    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:412"),)),
-    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:419"),)),
-    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:423"),)),
-    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:426"),)),
+    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:414"),)),
+    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:421"),)),
+    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:425"),)),
+    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:428"),)),
     hub.Expand: Rule(
         (
-            Alternative(emit_expand_1, "bvlc/mapping.yaml:433"),
-            Alternative(emit_expand_2, "bvlc/mapping.yaml:435"),
+            Alternative(emit_expand_1, "bvlc/mapping.yaml:435"),
+            Alternative(emit_expand_2, "bvlc/mapping.yaml:437"),
         ),
     ),
     hub.Flatten: Rule(
         (
-            Alternative(emit_flatten_1, "bvlc/mapping.yaml:440"),
-            Alternative(emit_flatten_2, "bvlc/mapping.yaml:443"),
+            Alternative(emit_flatten_1, "bvlc/mapping.yaml:442"),
+            Alternative(emit_flatten_2, "bvlc/mapping.yaml:445"),
         ),
     ),
     hub.Gather: Rule(
         (
-            Alternative(emit_gather_1, "bvlc/mapping.yaml:450"),
-            Alternative(emit_gather_2, "bvlc/mapping.yaml:452"),
-            Alternative(emit_gather_3, "bvlc/mapping.yaml:459"),
-            Alternative(emit_gather_4, "bvlc/mapping.yaml:463"),
-            Alternative(emit_gather_5, "bvlc/mapping.yaml:468"),
-            Alternative(emit_gather_6, "bvlc/mapping.yaml:472"),
-            Alternative(emit_gather_7, "bvlc/mapping.yaml:474"),
-            Alternative(emit_gather_8, "bvlc/mapping.yaml:478"),
+            Alternative(emit_gather_1, "bvlc/mapping.yaml:452"),
+            Alternative(emit_gather_2, "bvlc/mapping.yaml:454"),
+            Alternative(emit_gather_3, "bvlc/mapping.yaml:461"),
+            Alternative(emit_gather_4, "bvlc/mapping.yaml:465"),
+            Alternative(emit_gather_5, "bvlc/mapping.yaml:470"),
+            Alternative(emit_gather_6, "bvlc/mapping.yaml:474"),
+            Alternative(emit_gather_7, "bvlc/mapping.yaml:476"),
+            Alternative(emit_gather_8, "bvlc/mapping.yaml:480"),
         ),
         "known places along any axis, or computed ones along the first",
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "bvlc/mapping.yaml:489"),
-            Alternative(emit_gemm_2, "bvlc/mapping.yaml:491"),
-            Alternative(emit_gemm_3, "bvlc/mapping.yaml:496"),
-            Alternative(emit_gemm_4, "bvlc/mapping.yaml:503"),
-            Alternative(emit_gemm_5, "bvlc/mapping.yaml:505"),
-            Alternative(emit_gemm_6, "bvlc/mapping.yaml:507"),
-            Alternative(emit_gemm_7, "bvlc/mapping.yaml:509"),
-            Alternative(emit_gemm_8, "bvlc/mapping.yaml:511"),
+            Alternative(emit_gemm_1, "bvlc/mapping.yaml:491"),
+            Alternative(emit_gemm_2, "bvlc/mapping.yaml:493"),
+            Alternative(emit_gemm_3, "bvlc/mapping.yaml:498"),
+            Alternative(emit_gemm_4, "bvlc/mapping.yaml:505"),
+            Alternative(emit_gemm_5, "bvlc/mapping.yaml:507"),
+            Alternative(emit_gemm_6, "bvlc/mapping.yaml:509"),
+            Alternative(emit_gemm_7, "bvlc/mapping.yaml:511"),
+            Alternative(emit_gemm_8, "bvlc/mapping.yaml:513"),
         ),
     ),
     hub.GlobalAveragePool: Rule(
         (
-            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:516"),
-            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:519"),
+            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:518"),
+            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:521"),
         ),
     ),
     hub.GlobalMaxPool: Rule(
         (
-            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:524"),
-            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:527"),
+            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:526"),
+            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:529"),
         ),
     ),
     hub.Greater: Rule(
         (
-            Alternative(emit_greater_1, "bvlc/mapping.yaml:532"),
-            Alternative(emit_greater_2, "bvlc/mapping.yaml:536"),
-            Alternative(emit_greater_3, "bvlc/mapping.yaml:543"),
+            Alternative(emit_greater_1, "bvlc/mapping.yaml:534"),
+            Alternative(emit_greater_2, "bvlc/mapping.yaml:538"),
+            Alternative(emit_greater_3, "bvlc/mapping.yaml:545"),
         ),
     ),
-    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:547"),)),
-    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:550"),)),
-    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:578"),)),
+    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:549"),)),
+    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:552"),)),
+    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:580"),)),
     hub.HardSigmoid: Rule(
         (
             Alternative(emit_hard_sigmoid_1, "bvlc_master/mapping.yaml:35"),
-            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:581"),
+            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:583"),
         ),
     ),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "bvlc/mapping.yaml:591"),
-            Alternative(emit_identity_2, "bvlc/mapping.yaml:596"),
+            Alternative(emit_identity_1, "bvlc/mapping.yaml:593"),
+            Alternative(emit_identity_2, "bvlc/mapping.yaml:598"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:600"),)),
-    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:624"),)),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:654"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:658"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:661"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:664"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:602"),)),
+    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:626"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:656"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:660"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:663"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:666"),)),
     hub.LRN: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:668"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:671"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:679"),
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:670"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:673"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:681"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:687"),)),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:689"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:691"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:699"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:708"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:710"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:713"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:720"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:722"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:693"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:701"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:710"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:712"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:715"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:722"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:724"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:727"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:729"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:732"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:734"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:736"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:738"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:740"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:729"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:731"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:734"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:736"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:738"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:740"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:742"),
         ),
     ),
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "bvlc_master/mapping.yaml:43"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:757"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:768"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:773"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:777"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:782"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:786"),
-            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:796"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:759"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:770"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:775"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:779"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:784"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:788"),
+            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:798"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:808"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:810"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:819"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:821"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:821"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:823"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:827"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:829"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:831"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:833"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:835"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:829"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:831"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:833"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:835"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:837"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:840"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:844"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:846"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:850"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:859"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:868"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:870"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:872"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:874"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:842"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:846"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:848"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:852"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:861"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:870"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:872"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:874"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:876"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:878"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:882"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:880"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:884"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:887"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:890"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:889"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:892"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:903"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:905"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:909"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:912"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:923"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:905"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:907"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:911"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:914"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:925"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:930"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:934"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:932"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:936"),
         ),
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:941"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:946"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:950"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:943"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:948"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:952"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:953"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:955"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:960"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:967"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:962"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:969"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:980"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:982"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:987"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:982"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:984"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:989"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1003"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1005"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1012"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1014"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1019"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1005"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1007"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1014"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1016"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1021"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1026"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1028"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1032"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1034"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1041"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1034"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1036"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1043"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1049"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1056"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1051"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1058"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1060"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1063"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1071"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1062"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1065"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1073"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1097",
+                "bvlc/mapping.yaml:1099",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1123"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1125"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1126"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1128"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1138"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1140"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1145"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1151"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1157"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1162"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1169"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1140"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1142"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1147"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1153"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1159"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1164"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1171"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1175"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1179"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1182"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1190"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1194"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1177"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1181"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1184"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1192"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1196"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1198"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1201"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1205"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1209"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1211"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1200"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1203"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1207"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1211"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1213"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1216"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1218"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1221"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1223"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1218"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1220"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1223"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1225"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1227"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1229"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1233"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1235"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1238"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1235"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1237"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1240"),
         ),
     ),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1249"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1252"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1260"),
+            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1251"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1254"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1262"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1268"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1270"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1274"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1276"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1278"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1276"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1278"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1280"),
         ),
     ),
     hub.Swish: Rule((Alternative(emit_swish, "bvlc_master/mapping.yaml:59"),)),
