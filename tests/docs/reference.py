@@ -98,12 +98,41 @@ def ops() -> str:
     return "\n" + "".join(f"* `{signature(op)}`\n" for op in hub.OPS.values())
 
 
+def left_out() -> str:
+    """Return the operators of core ATen that are refused whatever their arguments, by reason."""
+    import torch
+    from torch._ops import OpOverload, OpOverloadPacket
+
+    from caffeforge.runtime.torch_front import registry
+    from caffeforge.runtime.torch_front.decompose import decomposes
+    from caffeforge.runtime.torch_front.refusals import reason
+
+    found: dict[str, set[str]] = {}
+    for name in dir(torch.ops.aten):
+        packet = getattr(torch.ops.aten, name)
+        overloads: list[str] = packet.overloads() if isinstance(packet, OpOverloadPacket) else []  # type: ignore[no-untyped-call]
+        for overload in overloads:
+            op = getattr(packet, overload)
+            core = isinstance(op, OpOverload) and torch.Tag.core in op.tags and not op._schema.is_mutable
+            if core and op not in registry.HANDLERS and not decomposes(op):
+                found.setdefault(reason(str(op)), set()).add(f"`{name}`")
+    found.pop("", None)  # what makes a tensor of nothing, as arange: a constant when the model is traced
+    lines = [f"| {why} | {', '.join(sorted(names))} |" for why, names in sorted(found.items())]
+    return "\n".join(["", "| why | operators |", "|---|---|", *lines, ""])
+
+
 TABLES = (
     Table(
         "rules.md",
         "<!-- functions: written by python -m tests.docs.reference -->\n",
         "<!-- functions: end -->",
         functions,
+    ),
+    Table(
+        "pytorch.md",
+        "<!-- left out: written by python -m tests.docs.reference -->\n",
+        "<!-- left out: end -->",
+        left_out,
     ),
     Table("ops.md", "<!-- ops: written by python -m tests.docs.reference -->\n", "<!-- ops: end -->", ops),
 )
