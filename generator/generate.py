@@ -114,7 +114,7 @@ def _backend(folder: Path, proto_file: Path, diagnostics: Diagnostics) -> Packag
     command = f"schemas/{inputs.name}/{proto_file.name}" if proto_file.exists() else f"schemas/{inputs.name}"
     header = _header(inputs.name, inputs.texts, command)
     printer = Printer(functions(), diagnostics)
-    inheritance = Inheritance(inputs.file, inputs.schema, inputs.written_against)
+    inheritance = Inheritance(inputs.file, inputs.schema, inputs.written_against, list(inputs.open))
     files = backend_package.files(rules, inputs.schema, hub, printer, inheritance, header)
     return Package(rules.backend.text, files, tuple(inheritance.dropped))
 

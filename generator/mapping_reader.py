@@ -20,7 +20,7 @@ from caffeforge.generator.schema_folder import SCHEMAS
 from caffeforge.generator.source import Source
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
-TOP_KEYS = ("backend", "extends", "types", "ops", "layers", "patterns", "constraints", "custom", "net")
+TOP_KEYS = ("backend", "extends", "types", "ops", "layers", "patterns", "constraints", "custom", "use", "net")
 REWRITES_KEYS = ("fusions", "lowerings")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "torch", "reference")

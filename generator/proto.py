@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,14 @@ class ProtoSchema:
     messages: dict[str, ProtoMessage]
     enums: dict[str, ProtoEnum]
     descriptor: bytes
+
+
+def joined(first: ProtoSchema, second: ProtoSchema) -> ProtoSchema:
+    """Return `first` with the messages, and the fields of LayerParameter, that only `second` has."""
+    old = first.messages["LayerParameter"]
+    more = [f for f in second.messages["LayerParameter"].fields if old.field(f.name) is None]
+    layer = replace(old, fields=(*old.fields, *more))
+    return replace(first, messages=second.messages | first.messages | {"LayerParameter": layer})
 
 
 def read(path: Path, shown: str, diagnostics: Diagnostics) -> ProtoSchema | None:

@@ -7,13 +7,16 @@ from collections.abc import Mapping as Map
 from dataclasses import dataclass
 from pathlib import Path
 
-from caffeforge.generator import inheritance, proto, yaml_source
+from caffeforge.generator import inheritance, known_layers, proto, yaml_source
+from caffeforge.generator.compatibility import Dropped
 from caffeforge.generator.diagnostics import Diagnostics, Position
-from caffeforge.generator.proto import ProtoSchema
+from caffeforge.generator.known_meanings import KnownMeanings, lay_over
+from caffeforge.generator.proto import ProtoSchema, joined
 from caffeforge.generator.python_text import is_name
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar
 
 SCHEMAS = Path(__file__).resolve().parent.parent / "schemas"
+KNOWN_LAYERS = SCHEMAS / "known_layers.yaml"
 DEFAULT_BASE = "bvlc"
 
 
@@ -27,6 +30,7 @@ class SchemaFolder:
         schema: the dialect's proto, None if it cannot be read.
         written_against: for each mapping file, the schema that its rules were written for.
         texts: the backend's own files by name, for the digest.
+        open: parameter fields of which several meanings are known, so that none is taken.
     """
 
     name: str
@@ -35,6 +39,7 @@ class SchemaFolder:
     schema: ProtoSchema | None
     written_against: Map[str, ProtoSchema]
     texts: Map[str, str]
+    open: tuple[Dropped, ...] = ()
 
 
 def load(folder: Path, proto_file: Path, diagnostics: Diagnostics) -> SchemaFolder | None:
@@ -49,7 +54,8 @@ def load(folder: Path, proto_file: Path, diagnostics: Diagnostics) -> SchemaFold
         return None
     texts = {p.name: read_text(p, diagnostics) for p in (proto_file, folder / "mapping.yaml") if p.exists()}
     file = str(folder / "mapping.yaml")
-    return SchemaFolder(name_of(folder), file, mapping, schema, loader.written_against, texts)
+    left_open = tuple(loader.meanings.open)
+    return SchemaFolder(name_of(folder), file, mapping, schema, loader.written_against, texts, left_open)
 
 
 def name_of(folder: Path) -> str:
@@ -72,6 +78,7 @@ class _Loader:
         self.diagnostics = diagnostics
         self.schemas: dict[str, ProtoSchema] = {}
         self.written_against: dict[str, ProtoSchema] = {}
+        self.meanings = KnownMeanings(_known_layers(diagnostics), diagnostics)
 
     def mapping(self, folder: Path, proto_file: Path, above: tuple[Path, ...]) -> Mapping | None:
         """Return a folder's mapping over those it extends, and remember its schema."""
@@ -89,7 +96,22 @@ class _Loader:
                 self.schemas[str(folder)] = self.written_against[str(file)] = schema
         if root is None or (base is not None and inherited is None):
             return None
-        return inheritance.extend(inherited[1], root, self.diagnostics) if inherited else root
+        below = inherited[1] if inherited else Mapping((), root.position)
+        below = self._with_known_layers(below, root, folder, inherited[0] if inherited else None)
+        return inheritance.extend(below, root, self.diagnostics) if below.entries else root
+
+    def _with_known_layers(self, base: Mapping, root: Mapping, folder: Path, below: Path | None) -> Mapping:
+        """Return the mapping that a folder extends, with the known layers that its schema has."""
+        schema = self.schemas.get(str(folder))
+        if schema is None or "LayerParameter" not in schema.messages:
+            return base
+        self.meanings.open.clear()  # what the base left open says its own coverage
+        known = self.meanings.chosen(root, base, schema, self.schemas.get(str(below)))
+        if known:
+            file = str(KNOWN_LAYERS)
+            first = self.written_against.get(file)
+            self.written_against[file] = joined(first, schema) if first is not None else schema
+        return lay_over(base, known)
 
     def _root(self, file: Path, folder: Path) -> Mapping | None:
         if file.exists():
@@ -125,6 +147,11 @@ class _Loader:
             sentence = "there is no such file, and the mapping extends no backend that has one"
             self.diagnostics.error("no-input", Position(str(proto_file)), sentence)
         return None
+
+
+def _known_layers(diagnostics: Diagnostics) -> list[known_layers.KnownLayer]:
+    root = yaml_source.load(read_text(KNOWN_LAYERS, diagnostics), str(KNOWN_LAYERS), diagnostics)
+    return known_layers.read(root, diagnostics) if root is not None else []
 
 
 def _base_folder(name: str, folder: Path) -> Path | None:

@@ -31,6 +31,22 @@ ENTRIES = (
         whole=True,
     ),
     Entry(
+        "unknown-meaning",
+        "use: names no known meaning of a layer",
+        "The meanings are the entries of schemas/known_layers.yaml. A layer that is not among them gets "
+        "an entry in types: and rules of its own.",
+        "use: {Axpy: axpi}",
+        "use: {Axpy: axpy}",
+    ),
+    Entry(
+        "use-fit",
+        "a layer type cannot have the meaning that use: gives it",
+        "The parameter field of the meaning is missing in the schema, or its message has other fields; the "
+        "meaning is that of another layer type; or types: has the type already.",
+        "use: {Reorg: reorg.darknet}",
+        "use: {Axpy: axpy}",
+    ),
+    Entry(
         "unknown-key",
         "a key that means nothing here",
         "A key that is misspelt would be ignored in silence by a lenient reader.",
