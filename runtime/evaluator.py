@@ -20,6 +20,10 @@ from caffeforge.runtime.onnx_model import to_model, weights
 from caffeforge.runtime.onnx_node import numpy_dtype
 
 
+# How onnxruntime says that it has no kernel; any other refusal says that the node is at fault.
+_LACKS = ("NOT_IMPLEMENTED", "No Op registered for")
+
+
 def has_kernel(node: Node, opset: int) -> bool:
     """Tell whether onnxruntime runs a node on the CPU."""
     operands = [value for value in node.inputs if value is not None]
@@ -30,8 +34,8 @@ def has_kernel(node: Node, opset: int) -> bool:
     try:
         model = to_model(alone, opset).SerializeToString()
         onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception:  # onnxruntime's classes share no base of their own
-        return False
+    except Exception as error:  # onnxruntime's classes share no base of their own
+        return not any(sign in str(error) for sign in _LACKS)
     return True
 
 
