@@ -1,4 +1,4 @@
-"""Writes every version of every ai.onnx operator that some opset from 7 on holds to ``opset.json``.
+"""Writes every version of every ai.onnx operator to ``opset.json``.
 
 The file is what readers of ONNX files are generated from: names of inputs and outputs, attributes with
 kinds and defaults, a version a line. A released version never changes; only this script and the test that
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from caffeforge.generator.extract_opset import describe_attribute
 
-FIRST: Final = 7  # files of older opsets broadcast by attributes; no living exporter writes them
+FIRST: Final = 1
 LAST: Final = 28
 
 Schema = Any  # onnx.defs.OpSchema: the stubs that onnx ships lack half of what is read here
@@ -58,12 +58,17 @@ def _held(versions: Sequence[int], first: int) -> list[int]:
 def _version(schema: Schema) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "since": schema.since_version,
-        "inputs": [formal.name + _MARKS[formal.option.name] for formal in schema.inputs],
-        "outputs": [formal.name + _MARKS[formal.option.name] for formal in schema.outputs],
+        "inputs": [_formal(formal) for formal in schema.inputs],
+        "outputs": [_formal(formal) for formal in schema.outputs],
     }
     if schema.attributes:
         facts["attributes"] = {n: describe_attribute(a) for n, a in sorted(schema.attributes.items())}
     return facts
+
+
+def _formal(formal: Schema) -> str:
+    """Return a formal's name and mark; old versions write dots behind the name of a variadic one."""
+    return str(formal.name.rstrip(".") + _MARKS[formal.option.name])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

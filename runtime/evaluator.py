@@ -19,7 +19,6 @@ from caffeforge.runtime.islands import needed
 from caffeforge.runtime.onnx_model import to_model, weights
 from caffeforge.runtime.onnx_node import numpy_dtype
 
-
 # How onnxruntime says that it has no kernel; any other refusal says that the node is at fault.
 _LACKS = ("NOT_IMPLEMENTED", "No Op registered for")
 

@@ -13,7 +13,7 @@ from caffeforge.runtime.assemble import assemble
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.caffe_files import write_files
 from caffeforge.runtime.caffemodel import casts
-from caffeforge.runtime.errors import VerificationError
+from caffeforge.runtime.errors import UsageError, VerificationError
 from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.in_place import run_in_place
@@ -24,8 +24,11 @@ from caffeforge.runtime.report import ExportResult
 from caffeforge.runtime.sharing import share_weights
 
 if TYPE_CHECKING:
+    from caffeforge.runtime.onnx_front import OnnxSource
     from caffeforge.runtime.torch_front.source import TorchSource
     from caffeforge.runtime.verify import Verification
+
+    Source = TorchSource | OnnxSource
 
 MAP_VERSION = 1
 APPROXIMATE = 1e-2  # of scale: what is accepted where the user allowed approximations
@@ -44,16 +47,19 @@ def export(
     approximate: bool = False,
     in_place: bool = True,
 ) -> ExportResult:
-    """Convert a PyTorch model to `backend`; see ``export`` of a generated package."""
-    from caffeforge.runtime.torch_front import trace
+    """Convert a PyTorch or ONNX model to `backend`; see ``export`` of a generated package."""
+    if _is_onnx(model):
+        source: Source = _read_onnx(backend, model, example_inputs, input_names, output_names, outputs_at)
+    else:
+        from caffeforge.runtime.torch_front import trace
 
-    source = trace(
-        model,
-        example_inputs,
-        input_names=input_names,
-        output_names=output_names,
-        outputs_at=outputs_at,
-    )
+        source = trace(
+            model,
+            example_inputs,
+            input_names=input_names,
+            output_names=output_names,
+            outputs_at=outputs_at,
+        )
     graph = source.graph
     fold_constants(graph)
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
@@ -80,6 +86,34 @@ def export(
     )
 
 
+def _is_onnx(model: Any) -> bool:
+    """Tell whether a model is ONNX's, in a file or in memory, without importing onnx for others."""
+    if isinstance(model, (str, Path)):
+        return Path(model).suffix == ".onnx"
+    return type(model).__name__ == "ModelProto"
+
+
+def _read_onnx(
+    backend: Backend,
+    model: Any,
+    example_inputs: Any,
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+    outputs_at: Sequence[str] | None,
+) -> OnnxSource:
+    from caffeforge.runtime.onnx_front import read
+
+    if outputs_at is not None:
+        raise UsageError("outputs_at names modules, which an ONNX model does not have")
+    return read(
+        model,
+        example_inputs,
+        input_names=input_names,
+        output_names=output_names,
+        custom=backend.custom,
+    )
+
+
 def map_text(net: Net, backend: Backend) -> str:
     """Return the map of a net as JSON: for each layer, where it comes from and by which rule."""
     layers = [
@@ -101,7 +135,7 @@ def map_text(net: Net, backend: Backend) -> str:
 
 
 def _verify(
-    source: TorchSource,
+    source: Source,
     net: Net,
     backend: Backend,
     prototxt: Path,

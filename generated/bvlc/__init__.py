@@ -87,13 +87,13 @@ def export(
     approximate: bool = False,
     in_place: bool = True,
 ) -> ExportResult:
-    """Convert a PyTorch model and write ``<path>.prototxt``, ``<path>.caffemodel`` and ``<path>.map.json``.
+    """Convert a model and write ``<path>.prototxt``, ``<path>.caffemodel`` and ``<path>.map.json``.
 
     Args:
-        model: a ``torch.nn.Module``, a ``torch.export.ExportedProgram``, the path of a ``.pt2`` or TorchScript
-            file, or ``package.module:function`` that makes a module.
+        model: a ``torch.nn.Module``, a ``torch.export.ExportedProgram``, the path of an ``.onnx``, ``.pt2`` or
+            TorchScript file, or ``package.module:function`` that makes a module.
         example_inputs: the tensors that ``model`` is called with; they fix every shape. None for an exported
-            program, which brings its own.
+            program, which brings its own, and for an ONNX model that declares its shapes.
         path: where to write, without a suffix: ``out/resnet18``.
         input_names: names of the input blobs; the names of forward()'s parameters if not given.
         output_names: names of the output blobs; those of the layers that yield them if not given.

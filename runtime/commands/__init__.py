@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from caffeforge.runtime.errors import UsageError
+
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -29,7 +31,22 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
 
 
 def add_net(parser: argparse.ArgumentParser) -> None:
-    """Declare the files of a net."""
-    parser.add_argument("prototxt", metavar="NET.prototxt", help="the net's layers")
+    """Declare the files of a net, or of an ONNX model, which needs no backend."""
+    parser.add_argument("prototxt", metavar="NET.prototxt|MODEL.onnx", help="the net's layers, or a model")
     parser.add_argument("caffemodel", metavar="NET.caffemodel", nargs="?", help="its weights")
-    add_backend(parser)
+    parser.add_argument("--backend", metavar="NAME|DIR", help=f"of a prototxt: {BACKEND_HELP}")
+
+
+def is_onnx(options: argparse.Namespace) -> bool:
+    """Tell whether the command is given an ONNX model.
+
+    Raises:
+        UsageError: it is given a prototxt and no backend, or an ONNX model and a caffemodel.
+    """
+    if options.prototxt.endswith(".onnx"):
+        if options.caffemodel is not None:
+            raise UsageError("an ONNX model holds its weights itself: give the .onnx file alone")
+        return True
+    if options.backend is None:
+        raise UsageError("a prototxt needs --backend: another dialect would read other numbers in silence")
+    return False

@@ -1,4 +1,4 @@
-"""``caffeforge dump``: what a net computes, in the notation in which rewrites are written."""
+"""``caffeforge dump``: what a net or model computes, in the notation in which rewrites are written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caffeforge.runtime.commands import add_net, describe
+from caffeforge.runtime.commands import add_net, describe, is_onnx
 
 if TYPE_CHECKING:
     from caffeforge.runtime.commands import Commands
@@ -14,13 +14,20 @@ if TYPE_CHECKING:
 
 def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
-    parser = describe(commands, shared, "dump", "print a net as the graph of hub ops that it computes")
+    parser = describe(
+        commands, shared, "dump", "print a net or an ONNX model as the graph of hub ops that it computes"
+    )
     add_net(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the graph."""
+    if is_onnx(options):
+        from caffeforge.runtime.onnx_front import Importer, open_model
+
+        print(Importer(open_model(options.prototxt)).run().dump(), end="")
+        return
     from caffeforge.runtime.backends import find
     from caffeforge.runtime.caffe_files import read_files
     from caffeforge.runtime.hub_from_net import hub_from_net

@@ -1,4 +1,4 @@
-"""``caffeforge export``: a PyTorch model, in a file or as ``package.module:name``, into a backend's files."""
+"""``caffeforge export``: a model, in a file or as ``package.module:name``, into a backend's files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ FORM = "package.module:name"
 
 def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
-    parser = describe(commands, shared, "export", "convert a PyTorch model and compare the files with it")
-    source = f"a .pt2 or TorchScript file, or {FORM} of the current folder: a module or what makes one"
+    parser = describe(
+        commands, shared, "export", "convert a PyTorch or ONNX model and compare the files with it"
+    )
+    source = (
+        f"an .onnx, .pt2 or TorchScript file, or {FORM} of the current folder: a module or what makes one"
+    )
     parser.add_argument("source", metavar="SOURCE", help=source)
     add_backend(parser)
     shape = (
-        "the shape of an input, as 1x3x224x224; once for each input; default: what a .pt2 was exported with"
+        "the shape of an input, as 1x3x224x224; once for each input; default: what an .onnx or .pt2 declares"
     )
     parser.add_argument("--shape", action="append", type=shape_argument, metavar="AxBxC", help=shape)
     out = "path of the files without a suffix; default: the name in SOURCE"
@@ -48,14 +52,14 @@ def run(options: argparse.Namespace) -> None:
     from caffeforge.runtime.export import export
 
     backend = find(options.backend)
-    if options.shape is None and Path(options.source).suffix != ".pt2":
+    if options.shape is None and Path(options.source).suffix not in (".onnx", ".pt2"):
         raise UsageError("the input shapes are not known", hint="give --shape once for each input")
     model = options.source if Path(options.source).is_file() else _model(options.source)
     warnings.simplefilter("ignore", TrainingModeWarning)  # the report says it
     result = export(
         backend,
         model,
-        None if options.shape is None else _inputs(options.shape),
+        None if options.shape is None else _inputs(options.source, options.shape),
         options.out or _stem(options.source),
         input_names=options.input_names,
         output_names=options.output_names,
@@ -104,8 +108,10 @@ def _stem(source: str) -> str:
     return source.rpartition(":")[2].replace(".", "_")
 
 
-def _inputs(shapes: list[tuple[int, ...]]) -> tuple[Any, ...]:
-    """Return normally distributed tensors, the same in every run."""
+def _inputs(source: str, shapes: list[tuple[int, ...]]) -> Any:
+    """Return normally distributed tensors, the same in every run; an ONNX model knows its own types."""
+    if source.endswith(".onnx"):
+        return shapes
     import torch
 
     generator = torch.Generator().manual_seed(0)

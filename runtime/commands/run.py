@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caffeforge.runtime.commands import add_net, describe
+from caffeforge.runtime.commands import add_net, describe, is_onnx
 from caffeforge.runtime.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from caffeforge.runtime.commands import Commands
     from caffeforge.runtime.loaded import LoadedNet
+    from caffeforge.runtime.onnx_front.loaded import LoadedOnnx
 
 
 def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
@@ -32,19 +33,30 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print shape and range of each blob; save the blobs if asked to."""
-    from caffeforge.runtime.loaded import load
-
-    net = load(options.prototxt, options.caffemodel, options.backend)
+    net, notes = _loaded(options)
     inputs = _random(net, options.seed) if options.random else _arrays(options.input)
     blobs = options.blobs.split(",") if options.blobs else None
     found = net.run(inputs, blobs)
-    for note in net.net.notes:
+    for note in notes:
         print(f"note: {note}")
     for name, array in found.items():
         shape = "x".join(map(str, array.shape)) or "scalar"
         print(f"{name}: {shape}, {array.min():.6g} to {array.max():.6g}, mean {array.mean():.6g}")
     if options.out is not None:
         _save(options.out, found)
+
+
+def _loaded(options: argparse.Namespace) -> tuple[LoadedNet | LoadedOnnx, Sequence[str]]:
+    """Return the net or model, and what is to be said of it."""
+    if is_onnx(options):
+        from caffeforge.runtime.onnx_front.loaded import load as load_onnx
+
+        model = load_onnx(options.prototxt)
+        return model, model.notes
+    from caffeforge.runtime.loaded import load
+
+    net = load(options.prototxt, options.caffemodel, options.backend)
+    return net, net.net.notes
 
 
 def _input(text: str) -> tuple[str, str]:
@@ -54,7 +66,7 @@ def _input(text: str) -> tuple[str, str]:
     return name, file
 
 
-def _random(net: LoadedNet, seed: int) -> dict[str, Any]:
+def _random(net: LoadedNet | LoadedOnnx, seed: int) -> dict[str, Any]:
     import numpy as np
 
     generator = np.random.default_rng(seed)

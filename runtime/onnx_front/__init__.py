@@ -13,7 +13,12 @@ To convert an op whose meaning changed write one function, decorated with ``@con
 """
 
 from caffeforge.runtime.onnx_front import changed_ops as changed_ops  # importing registers the conversions
+from caffeforge.runtime.onnx_front import old_ops as old_ops
+from caffeforge.runtime.onnx_front import recurrent_ops as recurrent_ops
 from caffeforge.runtime.onnx_front import window_ops as window_ops
 from caffeforge.runtime.onnx_front.importer import Importer as Importer
 from caffeforge.runtime.onnx_front.model_file import ModelFile as ModelFile
+from caffeforge.runtime.onnx_front.model_file import is_onnx as is_onnx
 from caffeforge.runtime.onnx_front.model_file import open_model as open_model
+from caffeforge.runtime.onnx_front.source import OnnxSource as OnnxSource
+from caffeforge.runtime.onnx_front.source import read as read

@@ -66,17 +66,39 @@ def dropout(call: Call) -> Sequence[Value]:
     """Before opset 10 the mask is of the input's type; nothing reads it when a model infers."""
     if call.op.since < 10 and len(call.used) > 1:
         raise Unconvertible("the mask is read, whose type has changed since")
-    return generic.convert(call)
+    if not call.op.fields_by_name().get("is_test", 1):
+        raise Unconvertible("is_test=0 trains")
+    return generic.convert(call, dropped=("is_test", "consumed_inputs"))
 
 
 @converts("BatchNormalization")
 def batch_normalization(call: Call) -> Sequence[Value]:
-    """Before opset 14 further outputs mean training; `spatial` before opset 9 means one channel a mean."""
+    """Before opset 14 further outputs mean training; `spatial` before opset 9 means one channel a mean.
+
+    Before opset 7 `is_test` says that the model infers.
+    """
+    if not call.op.fields_by_name().get("is_test", 1):
+        raise Unconvertible("is_test=0 trains")
     if call.op.since < 14 and len(call.used) > 1:
         raise Unconvertible("it is written for training: more outputs than one are read")
     if not call.op.fields_by_name().get("spatial", 1):
         raise Unconvertible("spatial=0 normalizes each position by itself")
-    return generic.convert(call, dropped=("spatial",))
+    return generic.convert(call, dropped=("spatial", "is_test", "consumed_inputs"))
+
+
+@converts("Identity")
+def identity(call: Call) -> Sequence[Value]:
+    """Nothing: exporters write it to share one weight, or in place of what they took out."""
+    return [call.value(0)]
+
+
+@converts("Range")
+def sequence(call: Call) -> Sequence[Value]:
+    """Limits are scalars; exporters write vectors of one element too, which runtimes take."""
+    for index, operand in enumerate(call.inputs):
+        if operand is not None and operand.dims == (1,):
+            call.inputs[index] = call.one(hub.Squeeze(axes=(0,)), operand)
+    return generic.convert(call)
 
 
 @converts("Scatter")

@@ -12,6 +12,7 @@ from caffeforge.generated import hub
 from caffeforge.runtime.array import Dense
 from caffeforge.runtime.graph import Value, constant
 from caffeforge.runtime.onnx_front.call import Unconvertible
+from caffeforge.runtime.onnx_front.kept import names_read
 from caffeforge.runtime.onnx_front.scope import Scope
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ class Control:
     def _body(self, graph: GraphProto, inputs: Sequence[Value], word: str) -> list[Value]:
         """Import an inner graph and return its outputs."""
         values = {info.name: value for info, value in zip(graph.input, inputs, strict=True)}
-        inner = Scope(values, self.scope.opsets, f"{self.importer.current}/{word}", self.scope)
+        read = names_read(graph.node, [value.name for value in graph.output])
+        inner = Scope(values, self.scope.opsets, f"{self.importer.current}/{word}", read, self.scope)
         self.importer.initializers(graph, inner)
         self.importer.visit_all(graph.node, inner)
         return [inner.read(value.name) for value in graph.output]

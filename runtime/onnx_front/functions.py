@@ -9,6 +9,7 @@ from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, defs
 
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Value
+from caffeforge.runtime.onnx_front.kept import names_read
 from caffeforge.runtime.onnx_front.model_file import opsets
 from caffeforge.runtime.onnx_front.scope import Scope
 from caffeforge.runtime.onnx_node import type_proto
@@ -67,7 +68,7 @@ class Functions:
         values = {name: value for name, value in given.items() if value is not None}
         imports = {**scope.opsets, **opsets(body)} if body.opset_import else scope.opsets
         stem = importer.current
-        inner = Scope(values, imports, f"{stem}/")
+        inner = Scope(values, imports, f"{stem}/", names_read(body.node, body.output))
         absent = set(body.input) - set(values)
         attributes = {a.name: a for a in body.attribute_proto} | {a.name: a for a in node.attribute}
         nodes = [_instantiated(inner_node, attributes, absent) for inner_node in body.node]

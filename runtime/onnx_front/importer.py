@@ -81,7 +81,8 @@ class Importer:
             FrontEndError: naming the node, its index, op and version, and its operands.
         """
         proto = self.file.proto.graph
-        scope = Scope({}, opsets(self.file.proto), "")
+        names = [value.name for value in proto.output]
+        scope = Scope({}, opsets(self.file.proto), "", kept.names_read(proto.node, names))
         self.declared = {v.name: v.type for v in (*proto.value_info, *proto.output)}
         self.taken = {v.name for v in (*proto.input, *proto.output)}
         self.taken |= {name for node in proto.node for name in node.output}
@@ -90,9 +91,8 @@ class Importer:
         for value in inputs:
             scope.set(value.name, value)
         self.visit_all(proto.node, scope)
-        outputs = [self._output(value.name, scope) for value in proto.output]
+        outputs = [self._output(name, scope) for name in names]
         graph = Graph(proto.name or "graph", inputs, [], self.nodes)
-        names = [value.name for value in proto.output]
         name_outputs(graph, outputs, names, self.fresh, self.fresh_node)
         graph.nodes = needed(graph, graph.outputs)
         graph.verify()
@@ -130,7 +130,7 @@ class Importer:
     def _visit(self, node: NodeProto, scope: Scope) -> None:
         domain = "" if node.domain == "ai.onnx" else node.domain
         inputs = [scope.read(name) if name else None for name in node.input]
-        used = [bool(name) for name in node.output]
+        used = [bool(name) and scope.is_read(name) for name in node.output]
         while used and not used[-1]:
             used.pop()
         if not used:
@@ -145,8 +145,8 @@ class Importer:
         main = next((v.producer for v in results if v.producer is not None), None)
         if main is not None and main.name.startswith(f"{stem}."):
             main.name = stem  # its helpers are named after it
-        for name, value in zip(node.output, results, strict=False):
-            if name:
+        for name, wanted, value in zip(node.output, used, results, strict=False):
+            if wanted:
                 self.bind(scope, name, value)
         self._current = before
 

@@ -29,7 +29,7 @@ def keep(
     names = dict.fromkeys(name for name in node.input if name)
     names.update((n, None) for graph in kept.inner_graphs(node) for n in kept.captured(graph))
     operands = {name: scope.read(name) for name in names}
-    alone = kept.model_of(node, importer.file.proto, scope.opsets, operands)
+    alone = kept.model_of(node, used, importer.file.proto, scope.opsets, operands)
     types = kept.inferred(alone)
     results = []
     for name, wanted in zip(node.output, used, strict=False):

@@ -7,17 +7,19 @@ or, where it cannot, onnx's reference evaluator runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto, helper, shape_inference
 
 from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.onnx_node import type_proto
 from caffeforge.runtime.op import Attribute, Formal, Op
 from caffeforge.runtime.reference import reference
+from caffeforge.runtime.shapes import condensed
 
 DOMAIN: Final = "onnx"  # of kept nodes whose own domain is ONNX's
 
@@ -59,13 +61,20 @@ def kept_class(domain: str, op_type: str) -> type[Kept]:
 
 
 def model_of(
-    node: NodeProto, model: ModelProto, imports: Mapping[str, int], operands: Mapping[str, Value]
+    node: NodeProto,
+    used: Sequence[bool],
+    model: ModelProto,
+    imports: Mapping[str, int],
+    operands: Mapping[str, Value],
 ) -> ModelProto:
-    """Return a model whose graph is `node`, with `operands` (its own and those of inner graphs) as inputs."""
+    """Return a model whose graph is `node`, with `operands` (its own and those of inner graphs) as inputs.
+
+    Its outputs are those of the node that are `used`.
+    """
     alone = NodeProto()
     alone.CopyFrom(node)
     inputs = [helper.make_value_info(name, type_proto(value)) for name, value in operands.items()]
-    outputs = [ValueInfoProto(name=name) for name in node.output if name]
+    outputs = [ValueInfoProto(name=name) for name, read in zip(node.output, used, strict=False) if read]
     graph = GraphProto(name=node.name or node.op_type, node=[alone], input=inputs, output=outputs)
     made = ModelProto(ir_version=max(model.ir_version, 8), graph=graph)
     made.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in imports.items())
@@ -118,6 +127,16 @@ def captured(graph: GraphProto) -> list[str]:
     return list(found)
 
 
+def names_read(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> set[str]:
+    """Return the names that nodes and the graphs within them read, and `outputs`."""
+    found = set(outputs)
+    for node in nodes:
+        found.update(node.input)
+        for graph in inner_graphs(node):
+            found |= names_read(graph.node, (value.name for value in graph.output))
+    return found
+
+
 def inner_graphs(node: NodeProto) -> list[GraphProto]:
     """Return the graphs that a node's attributes hold."""
     graphs = [attribute.g for attribute in node.attribute if attribute.HasField("g")]
@@ -145,7 +164,10 @@ def _engine(serialized: bytes) -> tuple[ModelProto, Any]:
     except Exception:  # onnxruntime's classes share no base of their own
         from onnx.reference import ReferenceEvaluator
 
-        evaluator = ReferenceEvaluator(model)
+        try:
+            evaluator = ReferenceEvaluator(model)
+        except NotImplementedError as error:
+            raise CaffeforgeError(f"neither onnxruntime nor onnx can run it: {condensed(error)}") from None
         return model, lambda feed: evaluator.run(None, feed)
     return model, lambda feed: session.run(None, feed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Value
@@ -14,15 +14,22 @@ class Scope:
     Args:
         opsets: the opsets that its nodes are of, by domain.
         prefix: what names of its nodes and values begin with in the hub; empty for the model's own graph.
+        read: the names that its nodes, the graphs within them, and its outputs read.
         outer: the graph around it, whose names it can read; None for the model's own and for a function.
     """
 
     def __init__(
-        self, values: Mapping[str, Value], opsets: Mapping[str, int], prefix: str, outer: Scope | None = None
+        self,
+        values: Mapping[str, Value],
+        opsets: Mapping[str, int],
+        prefix: str,
+        read: Container[str],
+        outer: Scope | None = None,
     ) -> None:
         self._values = dict(values)
         self.opsets = dict(opsets)
         self.prefix = prefix
+        self.is_read = read.__contains__
         self.outer = outer
 
     def find(self, name: str) -> Value | None:
