@@ -135,7 +135,13 @@ def _net(
         args.append("input=_emit.input_layer")
     if net.loose_tops is not None and known(net.loose_tops):
         args.append(f"loose_tops=layers.{layer_class(net.loose_tops.text)}")
-    for key, words in (("in_place", net.in_place), ("views", net.views), ("shared", net.shared)):
+    lists = {
+        "in_place": net.in_place,
+        "views": net.views,
+        "shared": net.shared,
+        "takes_in_place": net.takes_in_place,
+    }
+    for key, words in lists.items():
         held = tuple(word.text for word in words if known(word))
         if held:
             args.append(f"{key}={laid_out(held, 12)}")

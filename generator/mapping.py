@@ -109,9 +109,10 @@ class NetRule:
     Attributes:
         input: the layer of an input.
         loose_tops: the layer type that takes tops which nothing reads.
-        in_place: layer types that are written in place where that is safe.
+        in_place: layer types that are written in place where that is safe, and read so.
         views: layer types whose tops share their bottom's memory.
         shared: layer types whose weights are written once for layers that have the same.
+        takes_in_place: layer types that are read in place as well, though never written so.
     """
 
     input: LayerEntry | None = None
@@ -119,6 +120,7 @@ class NetRule:
     in_place: tuple[Scalar, ...] = ()
     views: tuple[Scalar, ...] = ()
     shared: tuple[Scalar, ...] = ()
+    takes_in_place: tuple[Scalar, ...] = ()
 
 
 @dataclass

@@ -25,7 +25,7 @@ REWRITES_KEYS = ("fusions", "lowerings")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "torch", "reference")
 RESERVED_BACKENDS = ("hub", "onnx")  # packages of caffeforge's own in generated/
-NET_KEYS = ("input", "loose_tops", "in_place", "views", "shared")
+NET_KEYS = ("input", "loose_tops", "in_place", "views", "shared", "takes_in_place")
 
 
 def read_rewrites(root: Mapping, diagnostics: Diagnostics) -> RewritesFile:

@@ -79,9 +79,10 @@ class NetStyle:
     Attributes:
         input: gives the layer for an input; None for ``input:`` and ``input_shape:`` fields of the net.
         loose_tops: the layer that takes tops which nothing reads, so that they are no outputs.
-        in_place: layer types that are written in place where that is safe.
+        in_place: layer types that are written in place where that is safe, and read so.
         views: layer types whose tops share their bottom's memory.
         shared: layer types whose weights are written once for layers that have the same.
+        takes_in_place: layer types that are read in place as well, though never written so.
     """
 
     input: Callable[[Value], LayerParam] | None = None
@@ -89,6 +90,7 @@ class NetStyle:
     in_place: tuple[str, ...] = ()
     views: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
+    takes_in_place: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

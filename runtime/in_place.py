@@ -1,11 +1,15 @@
-"""In-place layers: activations that write over their bottom, as Caffe nets have them, where that is safe."""
+"""In-place layers: activations that write over their bottom, as Caffe nets have them, where that is safe.
+
+Caffe itself checks few layers: most of those that read a bottom after they wrote a top compute nonsense.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from caffeforge.runtime.backend import NetStyle
 from caffeforge.runtime.net import Net
 
 
@@ -41,6 +45,19 @@ def run_in_place(net: Net, types: Collection[str], views: Collection[str], outpu
         bottoms = tuple(_final(name, renamed) for name in layer.bottoms)
         tops = tuple(_final(name, renamed) for name in layer.tops)
         net.layers[index] = replace(layer, bottoms=bottoms, tops=tops)
+
+
+def unsafe(kind: str, bottoms: Sequence[str], tops: Sequence[str], style: NetStyle) -> str:
+    """Return why a layer of type `kind` may not write over a bottom, empty if it does not or may."""
+    over = [name for name in tops if name in bottoms]
+    if not over:
+        return ""
+    if kind not in style.in_place and kind not in style.takes_in_place:
+        return f"top {over[0]} is a bottom too, and {kind} computes something else when it works in place"
+    if over != [bottoms[0]] or tops[0] != bottoms[0] or bottoms.count(bottoms[0]) > 1:
+        only = "only the first top may be the first bottom, which is read once"
+        return f"top {over[0]} is a bottom too: {only}"
+    return ""
 
 
 def _final(name: str, renamed: dict[str, str]) -> str:

@@ -18,6 +18,7 @@ from google.protobuf.message import Message as Proto
 
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import FileError, joined
+from caffeforge.runtime.in_place import unsafe
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.private_pool import PrivatePool, typed_layer
 
@@ -179,11 +180,14 @@ class _Reader:
                 )
         if _enum_name(proto, "phase") == "TRAIN":
             raise FileError(f"layer {name} is fixed to phase TRAIN", hint="remove `phase: TRAIN` from it")
+        bottoms, tops = tuple(getattr(proto, self.bottom)), tuple(getattr(proto, self.top))
+        if reason := unsafe(kind, bottoms, tops, self.backend.net):
+            raise FileError(f"layer {name}: {reason}", hint="give the top another name")
         return Layer(
             name=name,
             param=typed_layer(cls, proto),
-            bottoms=tuple(getattr(proto, self.bottom)),
-            tops=tuple(getattr(proto, self.top)),
+            bottoms=bottoms,
+            tops=tops,
             rule=reader.rule if reader else "",
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from grpc_tools import _protoc_compiler
 
-from caffeforge.runtime.backend import RUNTIME_ABI, Backend, Reader, Skeleton
+from caffeforge.runtime.backend import RUNTIME_ABI, Backend, NetStyle, Reader, Skeleton
 from caffeforge.runtime.message import Field, LayerParam, Message
 from caffeforge.runtime.op import python_name
 
@@ -153,6 +153,7 @@ class Dialect:
         self.backend = Backend(
             abi=RUNTIME_ABI,
             name="fake",
+            net=NetStyle(in_place=("ReLU",)),
             package="fake",
             descriptor=lambda: self.descriptor,
             skeleton=self._skeleton(),
