@@ -59,6 +59,7 @@ def export(
             input_names=input_names,
             output_names=output_names,
             outputs_at=outputs_at,
+            custom=backend.custom,
         )
     graph = source.graph
     fold_constants(graph)

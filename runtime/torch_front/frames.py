@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from types import FrameType
 
 import torch
 from torch.fx.experimental.proxy_tensor import PythonKeyTracer
@@ -59,6 +61,18 @@ def line_of_exception(error: BaseException) -> str:
             return f"{frames[-1].filename}:{frames[-1].lineno}"
         current = current.__cause__ or current.__context__
     return ""
+
+
+def line_of_caller() -> str:
+    """Return the user's line that called the function of this package which asks, or "" if none did."""
+    frame: FrameType | None = sys._getframe(1)
+    asking = frame.f_code.co_filename if frame else ""
+    while frame is not None and _foreign(frame.f_code.co_filename):
+        name = frame.f_code.co_filename
+        if name.startswith(_HERE) and name != asking:
+            return ""
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
 
 def _users(frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:

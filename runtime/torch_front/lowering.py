@@ -40,6 +40,7 @@ from caffeforge.runtime.torch_front import slice_ops as slice_ops
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.decompose import splice, splice_by
 from caffeforge.runtime.torch_front.folding import Folding
+from caffeforge.runtime.torch_front.own_ops import OwnOps
 from caffeforge.runtime.torch_front.provenance import op_name, origin
 from caffeforge.runtime.torch_front.refusals import SIZED_BY_VALUES, reason
 from caffeforge.runtime.torch_front.registry import HANDLERS, Handler, Result
@@ -76,12 +77,14 @@ class Lowering:
         weights: where the values of constants come from.
         folding: the constants; at first the tensors of the model.
         operands: the hub values of operators and inputs; at first the inputs'.
+        own: the ops of the backend's own domain.
         steps: what has been lowered.
     """
 
     weights: Weights
     folding: Folding
     operands: dict[FxNode, Result]
+    own: OwnOps
     steps: list[Step] = field(default_factory=list)
     _without_handler: dict[str, list[FxNode]] = field(default_factory=dict)
     _refusals: list[FrontEndError] = field(default_factory=list)
@@ -117,6 +120,10 @@ class Lowering:
                 self.operands[operand] = self._constant(self.folding.constants[operand])
         if node.target is operator.getitem:
             self.operands[node] = self._element(node)
+            return
+        handler = self.own.handler(node.target)
+        if handler is not None:
+            self._lower(node, handler)
             return
         handler = HANDLERS.get(node.target) if isinstance(node.target, OpOverload) else None
         if handler is not None and not lacks_batch(node):

@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from caffeforge.runtime.graph import Origin
 from caffeforge.runtime.torch_front import frames
+from caffeforge.runtime.torch_front.leaf_calls import LEAF, site_of
 
 # In the meta of an operator that stands for another one: the names of those it comes from, the model's first.
 SPLICED: Final = "spliced_from"
@@ -51,19 +52,30 @@ def op_name(node: Node) -> str:
     A part of another operator's decomposition is named with it: ``aten.fmod.Scalar (of aten.roll.default)``.
     """
     target = node.target
+    if _is_leaf(node):
+        return str(node.args[0])
     name = str(target) if isinstance(target, OpOverload) else getattr(target, "__name__", str(target))
     return f"{name} (of {node.meta[SPLICED][0]})" if SPLICED in node.meta else name
 
 
 def short_name(node: Node) -> str:
     """Return the operator's bare name, such as ``conv2d``."""
+    if _is_leaf(node):
+        return str(node.args[0]).rpartition(".")[2]
     if isinstance(node.target, OpOverload):
         return node.target._schema.name.rpartition("::")[2]
     return getattr(node.target, "__name__", str(node.target))
 
 
+def _is_leaf(node: Node) -> bool:
+    """Tell whether an operator stands for what the user marked; its first argument is the op's name then."""
+    return node.target is LEAF
+
+
 def _line(node: Node) -> str:
     """Return the user's line as ``file:line``, or "" if it is not known."""
+    if _is_leaf(node):
+        return site_of(node.args[1]).source  # type: ignore[arg-type]  # its number
     noted: str = (node.meta.get("custom") or {}).get(SOURCE, "")
     return noted or frames.line_of_trace(node.meta.get("stack_trace") or "")
 

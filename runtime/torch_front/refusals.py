@@ -48,7 +48,7 @@ def reason(op: str) -> str:
     """Return why an operator, named as ``aten.fft_fft.default``, is not lowered, or "" if none is known."""
     namespace, _, rest = op.partition(".")
     if namespace != "aten":
-        return ""
+        return f"declare it under custom: of the mapping, with torch: {namespace}::{rest.partition('.')[0]}"
     name = rest.partition(".")[0]
     return next(
         (why for pattern, why in REASONS if re.fullmatch(pattern, name) or re.fullmatch(pattern, rest)), ""

@@ -16,6 +16,7 @@ from torch.fx import Node as FxNode
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import FrontEndError, TrainingModeWarning, UsageError
 from caffeforge.runtime.graph import Graph, Value
+from caffeforge.runtime.op import CustomOp
 from caffeforge.runtime.torch_front import nest
 from caffeforge.runtime.torch_front.capture import capture
 from caffeforge.runtime.torch_front.cut import outputs_at as outputs_at_modules
@@ -23,9 +24,11 @@ from caffeforge.runtime.torch_front.evaluation import evaluating
 from caffeforge.runtime.torch_front.example import Example
 from caffeforge.runtime.torch_front.folding import Folding
 from caffeforge.runtime.torch_front.interface import checked_names, name_outputs
+from caffeforge.runtime.torch_front.leaf_calls import Site, leaves
 from caffeforge.runtime.torch_front.lowering import Lowering
 from caffeforge.runtime.torch_front.naming import name_nodes
 from caffeforge.runtime.torch_front.opened import Model, opened
+from caffeforge.runtime.torch_front.own_ops import OwnOps
 from caffeforge.runtime.torch_front.precision import in_float32
 from caffeforge.runtime.torch_front.program import input_names as program_inputs
 from caffeforge.runtime.torch_front.reference import Recorder, numpy_of
@@ -52,6 +55,7 @@ class TorchSource:
     _traced: Traced = field(repr=False)
     _names: Mapping[FxNode, Sequence[str | None]] = field(repr=False)
     _outputs: Sequence[str] = field(repr=False)
+    _sites: Sequence[Site] = field(repr=False)  # which the program names by number
 
     def reference(self, inputs: Mapping[str, NDArray]) -> dict[str, NDArray]:
         """Return what the source computes from `inputs`, by the names of the graph's values.
@@ -107,6 +111,7 @@ def trace(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     outputs_at: Sequence[str] | None = None,
+    custom: Mapping[str, CustomOp] | None = None,
 ) -> TorchSource:
     """Return `model` as a hub graph of the example's static shapes.
 
@@ -120,6 +125,7 @@ def trace(
             names of the operators that compute them.
         outputs_at: paths of modules whose outputs become the graph's, in this order, instead of the
             model's; what comes after them is not run, so it need not be traceable.
+        custom: ops of a backend's own domain: operators and leaves that stand for one stay whole.
 
     Raises:
         UsageError: the arguments do not fit together.
@@ -137,12 +143,13 @@ def trace(
     if input_names is not None:
         names = checked_names("input", input_names, len(names))
     module = model if isinstance(model, torch.nn.Module) else None
-    with evaluating(module) as mode, _cut(module, outputs_at):
+    own = custom or {}
+    with evaluating(module) as mode, _cut(module, outputs_at), leaves(module, own) as sites:
         program, ways = capture(model, example)
     for text in mode:
         warnings.warn(text, TrainingModeWarning, stacklevel=2)
     traced = Traced.of(program, foreign=program is model)
-    graph, values, found = _lower(traced, names, _model_name(model, program))
+    graph, values, found = _lower(traced, names, _model_name(model, program), OwnOps(own))
     name_outputs(graph, output_names)
     graph.verify()
     return TorchSource(
@@ -158,6 +165,7 @@ def trace(
             for node, results in values.items()
         },
         _outputs=[value.name for value in graph.outputs],
+        _sites=sites,
     )
 
 
@@ -168,7 +176,7 @@ def _cut(
 
 
 def _lower(
-    traced: Traced, names: Sequence[str], name: str
+    traced: Traced, names: Sequence[str], name: str, own: OwnOps
 ) -> tuple[Graph, dict[FxNode, list[Value | None]], list[str]]:
     """Return the graph, for every operator the values of the hub that it yields, and notes for the user."""
     inputs = [
@@ -179,7 +187,7 @@ def _lower(
     named = {weight: traced.state[node] for node, weight in traced.names.items() if weight not in names}
     weights = Weights(named)
     folding = Folding(dict(traced.state))
-    lowering = Lowering(weights, folding, dict(zip(traced.inputs, inputs, strict=True)))
+    lowering = Lowering(weights, folding, dict(zip(traced.inputs, inputs, strict=True)), own)
     lowering.run(traced.graph)
     operators = [
         n for n in traced.graph.nodes if n.op == "call_function" and n not in lowering.folding.folded
