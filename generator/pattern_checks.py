@@ -118,7 +118,7 @@ class PatternChecks:
 
     def _name(self, name: str, node: ast.AST) -> None:
         if name in RESERVED or name.startswith(INNER):
-            self._error(node, f"the name {name} is taken, use another")
+            self._error(node, f"the name {name} is taken by the generated code, use another")
 
     def _unread(self, groups: Sequence[list[str]]) -> None:
         """Report lines whose results no other line reads: such a pattern is of nodes that do not meet."""

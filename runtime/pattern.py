@@ -153,14 +153,11 @@ def _operand(pattern: Pattern, wanted: Operand, value: Value | None, found: Matc
     index = next((i for i, n in enumerate(pattern.nodes) if wanted.name in n.results), None)
     if index is None:
         yield Match(found.values | {wanted.name: value}, found.nodes)
-    elif (
-        value.producer is not None
-        and wanted.name
-        == pattern.nodes[index].results[
-            next((i for i, v in enumerate(value.producer.outputs) if v is value), 0)
-        ]
-    ):
-        yield from _node(pattern, index, value.producer, found)
+    elif value.producer is not None:
+        place = next(i for i, result in enumerate(value.producer.outputs) if result is value)
+        # The producer may be another op, of more results than the pattern's has.
+        if pattern.nodes[index].results[place : place + 1] == (wanted.name,):
+            yield from _node(pattern, index, value.producer, found)
 
 
 def _fields(wanted: PatternNode, op: Op, values: dict[str, Any]) -> bool:

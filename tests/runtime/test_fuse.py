@@ -151,3 +151,9 @@ def test_optional_and_variadic_operands_are_captured_and_endless_rewriting_is_re
     graph = Graph.parse(text, {"w": Dense(np.ones((4, 3, 1, 1), "float32"))})
     with pytest.raises(GraphError, match="without end"):  # what it writes is what it looks for
         fuse(graph, [pattern], lambda node: True)
+
+
+def test_another_result_of_an_op_with_more_of_them_is_no_match() -> None:
+    body = "    a, s = Split(x, axis=1, num_outputs=2)\n    y = Mul(a, s)\n    return y\n"
+    text = f"def g(x: float32[2, 4]):\n{body}"
+    assert ops(fused(text)) == ["Split", "Mul"]
