@@ -1663,66 +1663,76 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         let=(("axis", "tiled_axis(repeats)"),),
     ),
-    "Transpose": Entry(
+    "TopK": Entry(
         "bvlc/mapping.yaml:1247",
         (
             Way(
-                "bvlc/mapping.yaml:1252",
+                "bvlc/mapping.yaml:1248",
+                hook="top_k",
+                conditions=(Condition("bvlc/mapping.yaml:1248", "K > 1 or largest == 0"),),
+            ),
+        ),
+    ),
+    "Transpose": Entry(
+        "bvlc/mapping.yaml:1251",
+        (
+            Way(
+                "bvlc/mapping.yaml:1256",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1252", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1256", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1255",
+                "bvlc/mapping.yaml:1259",
                 layers=("Reshape", "Im2col", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1255", "len(swap) == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1259", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1263",
+                "bvlc/mapping.yaml:1267",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1263", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1267", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1270",
+        "bvlc/mapping.yaml:1274",
         (
             Way(
-                "bvlc/mapping.yaml:1271",
+                "bvlc/mapping.yaml:1275",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1273",
+        "bvlc/mapping.yaml:1277",
         (
             Way(
-                "bvlc/mapping.yaml:1277",
+                "bvlc/mapping.yaml:1281",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1277",
+                        "bvlc/mapping.yaml:1281",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1279",
+                "bvlc/mapping.yaml:1283",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1279",
+                        "bvlc/mapping.yaml:1283",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1281",
+                "bvlc/mapping.yaml:1285",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1281", "not is_constant(condition)"),
+                    Condition("bvlc/mapping.yaml:1285", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1283",
+                        "bvlc/mapping.yaml:1287",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1737,21 +1747,21 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1290",
-        (Way("bvlc/mapping.yaml:1291", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1294",
+        (Way("bvlc/mapping.yaml:1295", rewrite="tops[0] = Abs(bottom)"),),
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1293",
+        "bvlc/mapping.yaml:1297",
         (
             Way(
-                "bvlc/mapping.yaml:1303",
+                "bvlc/mapping.yaml:1307",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1303", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1307", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1308",
+                "bvlc/mapping.yaml:1312",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1308", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1312", "not has(axis)"),),
             ),
         ),
         let=(
@@ -1761,36 +1771,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1299",
+                "bvlc/mapping.yaml:1303",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1316",
+        "bvlc/mapping.yaml:1320",
         (
             Way(
-                "bvlc/mapping.yaml:1322",
+                "bvlc/mapping.yaml:1326",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1322", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1326", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1327",
+                        "bvlc/mapping.yaml:1331",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1331",
+                "bvlc/mapping.yaml:1335",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1331", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1335", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1800,14 +1810,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1337",
+        "bvlc/mapping.yaml:1341",
         (
             Way(
-                "bvlc/mapping.yaml:1338",
+                "bvlc/mapping.yaml:1342",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1339",
+                        "bvlc/mapping.yaml:1343",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -1816,24 +1826,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1343",
+        "bvlc/mapping.yaml:1347",
         (
             Way(
-                "bvlc/mapping.yaml:1353",
+                "bvlc/mapping.yaml:1357",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1353", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1357", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1355",
+                        "bvlc/mapping.yaml:1359",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1358",
+                "bvlc/mapping.yaml:1362",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1358", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1362", "len(bottoms) == 2"),),
             ),
         ),
         let=(
@@ -1843,26 +1853,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1350",
+                "bvlc/mapping.yaml:1354",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1361",
-        (Way("bvlc/mapping.yaml:1362", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1365",
+        (Way("bvlc/mapping.yaml:1366", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1364",
+        "bvlc/mapping.yaml:1368",
         (
             Way(
-                "bvlc/mapping.yaml:1365",
+                "bvlc/mapping.yaml:1369",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1368",
+                        "bvlc/mapping.yaml:1372",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -1871,10 +1881,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1372",
+        "bvlc/mapping.yaml:1376",
         (
             Way(
-                "bvlc/mapping.yaml:1373",
+                "bvlc/mapping.yaml:1377",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1886,27 +1896,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1382",
+                        "bvlc/mapping.yaml:1386",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1384",
+                        "bvlc/mapping.yaml:1388",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1386",
+                        "bvlc/mapping.yaml:1390",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1388",
+                        "bvlc/mapping.yaml:1392",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1390",
+                        "bvlc/mapping.yaml:1394",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -1915,10 +1925,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1399",
+        "bvlc/mapping.yaml:1403",
         (
             Way(
-                "bvlc/mapping.yaml:1400",
+                "bvlc/mapping.yaml:1404",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -1927,12 +1937,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1405",
+                        "bvlc/mapping.yaml:1409",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1407",
+                        "bvlc/mapping.yaml:1411",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -1941,10 +1951,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1412",
+        "bvlc/mapping.yaml:1416",
         (
             Way(
-                "bvlc/mapping.yaml:1413",
+                "bvlc/mapping.yaml:1417",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1956,17 +1966,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1422",
+                        "bvlc/mapping.yaml:1426",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1424",
+                        "bvlc/mapping.yaml:1428",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1426",
+                        "bvlc/mapping.yaml:1430",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -1975,24 +1985,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1435",
-        (Way("bvlc/mapping.yaml:1436", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1439",
+        (Way("bvlc/mapping.yaml:1440", rewrite="tops[0] = Identity(bottom)"),),
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1439",
+        "bvlc/mapping.yaml:1443",
         (
             Way(
-                "bvlc/mapping.yaml:1444",
+                "bvlc/mapping.yaml:1448",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1444", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1448", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1446",
+                "bvlc/mapping.yaml:1450",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1446", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1450", "not has(shape)"),),
             ),
         ),
         let=(
@@ -2001,75 +2011,75 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1451",
+        "bvlc/mapping.yaml:1455",
         (
             Way(
-                "bvlc/mapping.yaml:1459",
+                "bvlc/mapping.yaml:1463",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1459",
+                        "bvlc/mapping.yaml:1463",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1461",
-                rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1461", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1463",
-                rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1463", 'operation == "SUM" and coeff == ()'),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1465",
-                rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1465", 'operation == "SUM"'),),
+                rewrite="tops[0] = Sub(*bottoms)",
+                conditions=(Condition("bvlc/mapping.yaml:1465", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1467",
-                rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1467", 'operation == "PROD" and len(bottoms) == 2'),),
+                rewrite="tops[0] = Sum(*bottoms)",
+                conditions=(Condition("bvlc/mapping.yaml:1467", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1469",
-                rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1469", 'operation == "PROD"'),),
+                rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
+                conditions=(Condition("bvlc/mapping.yaml:1469", 'operation == "SUM"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1471",
+                rewrite="tops[0] = Mul(*bottoms)",
+                conditions=(Condition("bvlc/mapping.yaml:1471", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1473",
+                rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
+                conditions=(Condition("bvlc/mapping.yaml:1473", 'operation == "PROD"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1477",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1473", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1477", 'operation == "MAX"'),),
             ),
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1454",
+                "bvlc/mapping.yaml:1458",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1456",
+                "bvlc/mapping.yaml:1460",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1476",
-        (Way("bvlc/mapping.yaml:1477", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1480",
+        (Way("bvlc/mapping.yaml:1481", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1479",
+        "bvlc/mapping.yaml:1483",
         (
             Way(
-                "bvlc/mapping.yaml:1480",
+                "bvlc/mapping.yaml:1484",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1482",
+                        "bvlc/mapping.yaml:1486",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2078,10 +2088,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1489",
+        "bvlc/mapping.yaml:1493",
         (
             Way(
-                "bvlc/mapping.yaml:1490",
+                "bvlc/mapping.yaml:1494",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2089,7 +2099,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1494",
+                        "bvlc/mapping.yaml:1498",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2098,21 +2108,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1500",
+        "bvlc/mapping.yaml:1504",
         (
             Way(
-                "bvlc/mapping.yaml:1501",
+                "bvlc/mapping.yaml:1505",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1505", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1509", "first <= last", "end_axis comes before axis"),),
             ),
         ),
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1509",
+        "bvlc/mapping.yaml:1513",
         (
             Way(
-                "bvlc/mapping.yaml:1510",
+                "bvlc/mapping.yaml:1514",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2127,12 +2137,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1522",
+                        "bvlc/mapping.yaml:1526",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1524",
+                        "bvlc/mapping.yaml:1528",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2141,17 +2151,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1531",
+        "bvlc/mapping.yaml:1535",
         (
             Way(
-                "bvlc/mapping.yaml:1542",
+                "bvlc/mapping.yaml:1546",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:1542", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1546", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1544",
+                "bvlc/mapping.yaml:1548",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:1544", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1548", "start != 1"),),
             ),
         ),
         let=(
@@ -2162,26 +2172,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1539",
+                "bvlc/mapping.yaml:1543",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:1550",
-        (Way("bvlc/mapping.yaml:1551", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:1554",
+        (Way("bvlc/mapping.yaml:1555", inputs="[s.dim for s in shape]"),),
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:1553",
+        "bvlc/mapping.yaml:1557",
         (
             Way(
-                "bvlc/mapping.yaml:1554",
+                "bvlc/mapping.yaml:1558",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1557",
+                        "bvlc/mapping.yaml:1561",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2190,40 +2200,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:1564",
+        "bvlc/mapping.yaml:1568",
         (
             Way(
-                "bvlc/mapping.yaml:1572",
+                "bvlc/mapping.yaml:1576",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:1572", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1576", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1574",
+                "bvlc/mapping.yaml:1578",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:1574", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1578", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1567",
+                "bvlc/mapping.yaml:1571",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:1569", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:1573", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:1581", (Way("bvlc/mapping.yaml:1582", hook="read_lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:1585", (Way("bvlc/mapping.yaml:1586", hook="read_lstm"),)),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:1586",
+        "bvlc/mapping.yaml:1590",
         (
             Way(
-                "bvlc/mapping.yaml:1587",
+                "bvlc/mapping.yaml:1591",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1590",
+                        "bvlc/mapping.yaml:1594",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2232,17 +2242,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:1599",
+        "bvlc/mapping.yaml:1603",
         (
             Way(
-                "bvlc/mapping.yaml:1607",
+                "bvlc/mapping.yaml:1611",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:1607", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:1611", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1611",
+                "bvlc/mapping.yaml:1615",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:1611", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:1615", "normalize_variance"),),
             ),
         ),
         let=(
@@ -2251,48 +2261,48 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1604",
+                "bvlc/mapping.yaml:1608",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:1618",
-        (Way("bvlc/mapping.yaml:1619", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:1622",
+        (Way("bvlc/mapping.yaml:1623", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
     ),
     "Pooling": Entry(
         "bvlc_master/mapping.yaml:72",
         (
             Way(
-                "bvlc/mapping.yaml:1650",
+                "bvlc/mapping.yaml:1654",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:1650", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:1654", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1652",
+                "bvlc/mapping.yaml:1656",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:1652", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1656", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1657",
+                "bvlc/mapping.yaml:1661",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:1657", 'pool == "STOCHASTIC" and p == zeros(2)'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1662",
-                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1662", 'pool == "AVE" and over == zeros(2)'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1664",
-                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1664", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1661", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1666",
+                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
+                conditions=(Condition("bvlc/mapping.yaml:1666", 'pool == "AVE" and over == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1668",
+                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
+                conditions=(Condition("bvlc/mapping.yaml:1668", 'pool == "AVE" and p == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1670",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1666", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1670", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2306,76 +2316,76 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1631",
+                "bvlc/mapping.yaml:1635",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:1633",
+                "bvlc/mapping.yaml:1637",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1635",
+                "bvlc/mapping.yaml:1639",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1637",
+                "bvlc/mapping.yaml:1641",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1639",
+                "bvlc/mapping.yaml:1643",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:1641",
+                "bvlc/mapping.yaml:1645",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1643",
+                "bvlc/mapping.yaml:1647",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:1645",
+                "bvlc/mapping.yaml:1649",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1647",
+                "bvlc/mapping.yaml:1651",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:1672",
+        "bvlc/mapping.yaml:1676",
         (
             Way(
-                "bvlc/mapping.yaml:1675",
+                "bvlc/mapping.yaml:1679",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:1675", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1679", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1677",
+                "bvlc/mapping.yaml:1681",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:1677", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1681", "scale != 0 and power != 0"),),
             ),
         ),
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:1683",
+        "bvlc/mapping.yaml:1687",
         (
             Way(
-                "bvlc/mapping.yaml:1684",
+                "bvlc/mapping.yaml:1688",
                 rewrite="tops[0] = PRelu(bottom, reshape(blobs[0], [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1686",
+                        "bvlc/mapping.yaml:1690",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2384,27 +2394,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:1691",
+        "bvlc/mapping.yaml:1695",
         (
             Way(
-                "bvlc/mapping.yaml:1696",
-                rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1696", 'operation == "SUM"'),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1700",
-                rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1700", 'operation == "ASUM"'),),
+                rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
+                conditions=(Condition("bvlc/mapping.yaml:1700", 'operation == "SUM"'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1704",
-                rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1704", 'operation == "SUMSQ"'),),
+                rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
+                conditions=(Condition("bvlc/mapping.yaml:1704", 'operation == "ASUM"'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1708",
+                rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
+                conditions=(Condition("bvlc/mapping.yaml:1708", 'operation == "SUMSQ"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1712",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1708", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1712", 'operation == "MEAN"'),),
             ),
         ),
         let=(
@@ -2413,43 +2423,43 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:1713",
+        "bvlc/mapping.yaml:1717",
         (
             Way(
-                "bvlc/mapping.yaml:1714",
+                "bvlc/mapping.yaml:1718",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1717",
+        "bvlc/mapping.yaml:1721",
         (
             Way(
-                "bvlc/mapping.yaml:1718",
+                "bvlc/mapping.yaml:1722",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
     ),
-    "RNN": Entry("bvlc/mapping.yaml:1720", (Way("bvlc/mapping.yaml:1721", hook="read_rnn"),)),
+    "RNN": Entry("bvlc/mapping.yaml:1724", (Way("bvlc/mapping.yaml:1725", hook="read_rnn"),)),
     "Scale": Entry(
-        "bvlc/mapping.yaml:1725",
+        "bvlc/mapping.yaml:1729",
         (
             Way(
-                "bvlc/mapping.yaml:1737",
+                "bvlc/mapping.yaml:1741",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(blobs[1], shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1737", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1741", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1739",
+                        "bvlc/mapping.yaml:1743",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1744",
+                "bvlc/mapping.yaml:1748",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(blobs[0], shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:1744", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1748", "len(bottoms) == 2"),),
             ),
         ),
         let=(
@@ -2459,27 +2469,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1732",
+                "bvlc/mapping.yaml:1736",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:1734",
+                "bvlc/mapping.yaml:1738",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:1749",
-        (Way("bvlc/mapping.yaml:1750", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:1753",
+        (Way("bvlc/mapping.yaml:1754", rewrite="tops[0] = Sigmoid(bottom)"),),
     ),
-    "Silence": Entry("bvlc/mapping.yaml:1753", (Way("bvlc/mapping.yaml:1754", rewrite=""),)),
+    "Silence": Entry("bvlc/mapping.yaml:1757", (Way("bvlc/mapping.yaml:1758", rewrite=""),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1756",
+        "bvlc/mapping.yaml:1760",
         (
             Way(
-                "bvlc/mapping.yaml:1757",
+                "bvlc/mapping.yaml:1761",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2488,12 +2498,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1762",
+                        "bvlc/mapping.yaml:1766",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1764",
+                        "bvlc/mapping.yaml:1768",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2502,78 +2512,78 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:1768",
+        "bvlc/mapping.yaml:1772",
         (
             Way(
-                "bvlc/mapping.yaml:1769",
+                "bvlc/mapping.yaml:1773",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:1772",
-        (Way("bvlc/mapping.yaml:1773", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:1776",
+        (Way("bvlc/mapping.yaml:1777", rewrite="tops = [Identity(bottom) for top in tops]"),),
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:1775",
+        "bvlc/mapping.yaml:1779",
         (
             Way(
-                "bvlc/mapping.yaml:1786",
-                rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1786", 'pool == "MAX" and pyramid_height == 1'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1788",
-                rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1788", 'pool == "AVE" and pyramid_height == 1'),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1790",
-                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1790", 'pool == "MAX"'),),
+                rewrite="tops[0] = GlobalMaxPool(bottom)",
+                conditions=(Condition("bvlc/mapping.yaml:1790", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1793",
+                "bvlc/mapping.yaml:1792",
+                rewrite="tops[0] = GlobalAveragePool(bottom)",
+                conditions=(Condition("bvlc/mapping.yaml:1792", 'pool == "AVE" and pyramid_height == 1'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1794",
+                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
+                conditions=(Condition("bvlc/mapping.yaml:1794", 'pool == "MAX"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1797",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1793", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1797", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1781",
+                "bvlc/mapping.yaml:1785",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1783",
+                "bvlc/mapping.yaml:1787",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:1798",
-        (Way("bvlc/mapping.yaml:1799", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:1802",
+        (Way("bvlc/mapping.yaml:1803", rewrite="tops[0] = Tanh(bottom)"),),
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:1802",
+        "bvlc/mapping.yaml:1806",
         (
             Way(
-                "bvlc/mapping.yaml:1803",
+                "bvlc/mapping.yaml:1807",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1805",
+        "bvlc/mapping.yaml:1809",
         (
             Way(
-                "bvlc/mapping.yaml:1806",
+                "bvlc/mapping.yaml:1810",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1807", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:1811", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),

@@ -2753,19 +2753,27 @@ def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
+def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
+    """TopK -> other ops (bvlc/mapping.yaml:1248)."""
+    K = e.known(op.K)
+    if not (K > 1 or op.largest == 0):
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1248")
+    bvlc_hooks.top_k(e, op, X, Values, Indices)
+
+
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1252)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1256)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1252")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1256")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1255)."""
+    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1259)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1255")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1259")
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(swap[0], 1, swap[1] * swap[2], swap[3]))), (data,))
     top = e.layer(layers.Im2col(kernel_h=swap[2], kernel_w=1, stride_h=swap[2], stride_w=1), (top,))
     e.layer(
@@ -2776,11 +2784,11 @@ def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1263)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1267)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1263")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1267")
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
     whole = e.value(hub.Transpose(perm=lib.other_swaps(data.shape, op.perm)), (half,))
@@ -2788,18 +2796,18 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1271)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1275)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1277)."""
+    """Where -> other ops (bvlc/mapping.yaml:1281)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1277")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1281")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1277")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1281")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1277")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1281")
     e.apply(
         hub.Add(),
         (
@@ -2811,13 +2819,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1279)."""
+    """Where -> other ops (bvlc/mapping.yaml:1283)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1279")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1283")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1279")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1283")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1279")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1283")
     e.apply(
         hub.Add(),
         (
@@ -2829,19 +2837,19 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1281)."""
+    """Where -> other ops (bvlc/mapping.yaml:1285)."""
     on = lib.element_type("float32")
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1281")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1285")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1283",
+            "bvlc/mapping.yaml:1287",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1283",
+            "bvlc/mapping.yaml:1287",
         )
     gate = e.value(hub.Cast(to=on), (condition,))
     e.apply(
@@ -3222,19 +3230,20 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_tile_3, "bvlc/mapping.yaml:1241"),
         ),
     ),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1248"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1252"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1255"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1263"),
+            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1256"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1259"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1267"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1271"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1275"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1277"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1279"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1281"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1281"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1283"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1285"),
         ),
     ),
     hub.Swish: Rule((Alternative(emit_swish, "bvlc_master/mapping.yaml:62"),)),

@@ -1,4 +1,4 @@
-"""Recurrent layers: what Caffe's unrolled nets compute, and ONNX's recurrent ops as layers; gathers.
+"""Recurrent layers: what Caffe's unrolled nets compute, and ONNX's recurrent ops as layers; gathers, TopK.
 
 Caffe's cell reads x (T, N, ...) and cont (T, N): before step t the state is multiplied by ``cont[t]``, so
 that 0 begins a new sequence. Without ``expose_hidden`` the state before the first step is what the last
@@ -252,6 +252,32 @@ def gather(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) 
     at = {border: index for index, border in enumerate(borders)}
     order = [piece for begin, end in runs for piece in pieces[at[begin] : at[end]]]
     e.apply(hub.Concat(axis=axis), order, (output,))
+
+
+def top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
+    """Write TopK as ArgMax, once for values and once for places.
+
+    Of equal elements ONNX takes the first and Caffe the last: for the places the axis is reversed, by one
+    Slice into all its elements, and the places are counted from its other end.
+    """
+    axis, count = op.axis % X.rank, e.known(op.K)
+    size = X.shape[axis]
+    if size > PIECES:
+        raise Refused(f"the axis would be cut into more than {PIECES} pieces")
+    source = X if op.largest else _add(e, "Power", [X], scale=-1.0)
+    least = Values if op.largest else None
+    most = _add(e, "ArgMax", [source], least, axis=axis, top_k=count, out_max_val=True)
+    if not op.largest:
+        _add(e, "Power", [most], Values, scale=-1.0)
+    if size == 1:
+        _add(e, "Power", [source], Indices, scale=0.0)
+        return
+    pieces = [Value(e.fresh("piece"), "float32", ()) for _ in range(size)]
+    e.layer(_param(e, "Slice", axis=axis, slice_point=tuple(range(1, size))), [source], tops=pieces)
+    e.layers[-1].name = e.fresh("Slice")
+    reverse = _add(e, "Concat", pieces[::-1], axis=axis)
+    places = _add(e, "ArgMax", [reverse], axis=axis, top_k=count)
+    _add(e, "Power", [places], Indices, scale=-1.0, shift=size - 1.0)
 
 
 def _check(op: hub.LSTM | hub.RNN | hub.GRU, activations: tuple[str, ...], lengths: Value | None) -> None:

@@ -86,6 +86,29 @@ def test_rounding_is_exact(op: str, caffe: Witness, tmp_path: Path) -> None:
     assert check([OpCase(text, [x], expected=functions[op]) for x in numbers], caffe, tmp_path) == 0
 
 
+def test_largest_and_smallest_elements(caffe: Witness, tmp_path: Path) -> None:
+    """Also of equal elements: torch's are as ONNX's, the first ones first."""
+    head = "(x: float32[2, 9, 4]): y, z = TopK(x, "
+    settings = (
+        "K=3, axis=1",
+        "K=9, axis=1",
+        "K=2, axis=-1, largest=0",
+        "K=1, axis=1, largest=0",
+        "K=2, axis=2",
+    )
+    cases = [OpCase(f"{head}{text})") for text in settings]
+    cases += [
+        OpCase(f"{head}{text})", [ties], varies=False) for text in settings for ties in [whole_numbers()]
+    ]
+    cases += [OpCase("(x: float32[1, 7]): y, z = TopK(x, K=4, axis=1, largest=0)")]
+    assert check(cases, caffe, tmp_path) == 0
+
+
+def whole_numbers() -> Floats:
+    """Return few different numbers, so that many are equal."""
+    return Random(6).generator.integers(-2, 3, (2, 9, 4)).astype(np.float32)
+
+
 def test_others(caffe: Witness, tmp_path: Path) -> None:
     r = Random(4)
     places = r.generator.integers(0, 5, (2, 3))
