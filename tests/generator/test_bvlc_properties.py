@@ -32,6 +32,7 @@ LINES = MAPPING.splitlines(keepends=True)
 SAMPLE, NAMES = 20, 10  # how many lines, and names, are tried without --every
 # A rule without these keys does more than with them, or says it in general words.
 MORE_WITHOUT = ("bottoms:", "blobs:", "otherwise:")
+NEUTRAL = ("bottoms:",)  # may say what holds without it
 
 
 @pytest.fixture(autouse=True)
