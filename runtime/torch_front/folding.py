@@ -77,6 +77,8 @@ class Folding:
             result = self._known[key]
         self.constants[node] = result
         self.folded.add(node)
+        if isinstance(result, (bool, int, float)):
+            _write_out(node, result)
 
     def _identity(self, node: Node) -> str:
         return f"constant {id(self.constants[node])}"  # which stays alive
@@ -95,6 +97,14 @@ def _computed(node: Node, args: Any, kwargs: Any) -> Any:
         return args[0]
     with torch.no_grad():
         return node.target(*args, **kwargs)  # type: ignore[operator]  # an overload or getitem
+
+
+def _write_out(node: Node, number: float) -> None:
+    """Let the users of `node`, which takes a number out of a constant, read the number itself."""
+    for user in list(node.users):
+        user.args, user.kwargs = map_arg(
+            (user.args, user.kwargs), lambda operand: number if operand is node else operand
+        )
 
 
 def _is_empty(node: Node) -> bool:

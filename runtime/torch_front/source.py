@@ -24,6 +24,7 @@ from caffeforge.runtime.torch_front.evaluation import evaluating
 from caffeforge.runtime.torch_front.example import Example
 from caffeforge.runtime.torch_front.folding import Folding
 from caffeforge.runtime.torch_front.interface import checked_names, name_outputs
+from caffeforge.runtime.torch_front.kept import attributes_kept
 from caffeforge.runtime.torch_front.leaf_calls import Site, leaves
 from caffeforge.runtime.torch_front.lowering import Lowering
 from caffeforge.runtime.torch_front.naming import name_nodes
@@ -144,7 +145,12 @@ def trace(
         names = checked_names("input", input_names, len(names))
     module = model if isinstance(model, torch.nn.Module) else None
     own = custom or {}
-    with evaluating(module) as mode, _cut(module, outputs_at), leaves(module, own) as sites:
+    with (
+        evaluating(module) as mode,
+        _cut(module, outputs_at),
+        leaves(module, own) as sites,
+        attributes_kept(module),
+    ):
         program, ways = capture(model, example)
     for text in mode:
         warnings.warn(text, TrainingModeWarning, stacklevel=2)

@@ -1,6 +1,8 @@
 """Traces whole networks, executes their hub graphs, and prints a table; not run by pytest.
 
-    python tests/torch_front/networks.py [torchvision | timm | NAME ...] [--start NAME] [--limit N]
+    python -m tests.torch_front.networks [GROUP | NAME ...] [--start NAME] [--limit N]
+
+Groups: torchvision, quantizable, detectors, timm, transformers, ultralytics.
 
 Every row gives the number of hub nodes, the largest difference to PyTorch's outputs over the outputs' scale,
 and the times of the export and of what comes after it. Weights are random: nothing is downloaded.
@@ -13,7 +15,7 @@ import contextlib
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +25,10 @@ from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.torch_front import nest, trace
-
-Maker = Callable[[], tuple[torch.nn.Module, torch.Tensor]]
+from caffeforge.runtime.torch_front.cut import outputs_at
+from caffeforge.runtime.torch_front.example import Example
+from tests.torch_front import zoo
+from tests.torch_front.zoo import Maker, Subject
 
 _EQUAL = 1e-4  # of the outputs' scale
 _LARGE_VIDEO = ("mvit", "s3d", "swin3d")
@@ -78,8 +82,18 @@ def timm_networks() -> dict[str, Maker]:
     return found
 
 
+_GROUPS = {
+    "torchvision": torchvision_networks,
+    "quantizable": zoo.quantizable_networks,
+    "detectors": zoo.detector_networks,
+    "timm": timm_networks,
+    "transformers": zoo.transformers_networks,
+    "ultralytics": zoo.ultralytics_networks,
+}
+
+
 def _torchvision_maker(name: str, shape: tuple[int, ...]) -> Maker:
-    def make() -> tuple[torch.nn.Module, torch.Tensor]:
+    def make() -> Subject:
         import torchvision
 
         options: dict[str, Any] = {"weights": None}
@@ -87,17 +101,17 @@ def _torchvision_maker(name: str, shape: tuple[int, ...]) -> Maker:
             options["init_weights"] = False
         if name in torchvision.models.list_models(module=torchvision.models.segmentation):
             options["weights_backbone"] = None
-        return torchvision.models.get_model(name, **options), torch.randn(shape)
+        return Subject(torchvision.models.get_model(name, **options), torch.randn(shape))
 
     return make
 
 
 def _timm_maker(name: str) -> Maker:
-    def make() -> tuple[torch.nn.Module, torch.Tensor]:
+    def make() -> Subject:
         import timm
 
         model: Any = timm.create_model(name)
-        return model, torch.randn(1, *model.default_cfg["input_size"])
+        return Subject(model, torch.randn(1, *model.default_cfg["input_size"]))
 
     return make
 
@@ -124,30 +138,35 @@ def _exports_timed() -> Iterator[list[float]]:
 def row(make: Maker) -> tuple[bool, str]:
     """Return whether a network is equal, and its line of the table."""
     torch.manual_seed(0)
-    model, image = make()
-    model = shaken(model)
+    subject = make()
+    shaken(subject.model)
     with _exports_timed() as times:
         start = time.perf_counter()
         try:
-            source = trace(model, image)
+            source = trace(subject.model, subject.inputs, outputs_at=subject.outputs_at)
         except CaffeforgeError as error:
             return False, f"refused: {error.what}"
         whole = time.perf_counter() - start
     computed = list(Executor(source.graph).run(source.example).values())
-    expected = _outputs(model, image)
+    expected = _outputs(subject, torch.float32)
     if any(array.std() <= 1e-3 * np.abs(array).max() for array in expected):
         return False, "its outputs do not vary: nothing is compared"
     worst, allowed = _difference(computed, expected), _EQUAL
     if worst > allowed:  # some random weights magnify rounding: then PyTorch's own is the measure
-        allowed = 2 * _difference(_outputs(model.double(), image.double()), expected)
+        allowed = 2 * _difference(_outputs(subject, torch.float64), expected)
     line = f"{len(source.graph.nodes):5} nodes  {worst:8.1e}  export {sum(times):5.1f} s"
     line += f"  after {whole - sum(times):5.2f} s"
     return worst <= allowed, line + "".join(f"\n    note: {note}" for note in source.notes[:2])
 
 
-def _outputs(model: torch.nn.Module, image: torch.Tensor) -> list[NDArray]:
-    with torch.no_grad():
-        return [tensor.numpy() for tensor in nest.tensors(model(image))]
+def _outputs(subject: Subject, dtype: torch.dtype) -> list[NDArray]:
+    """Return what a network computes in a precision, in which it is left."""
+    model = subject.model.to(dtype)
+    example = Example.of(subject.inputs)
+    call = example.with_tensors([t.to(dtype) if t.is_floating_point() else t for t in example.tensors()])
+    ends = contextlib.nullcontext() if subject.outputs_at is None else outputs_at(model, subject.outputs_at)
+    with torch.no_grad(), ends:
+        return [tensor.numpy() for tensor in nest.tensors(model(*call.args, **call.kwargs))]
 
 
 def _difference(some: Sequence[NDArray], others: Sequence[NDArray]) -> float:
@@ -165,12 +184,13 @@ def main() -> None:
     options = parser.parse_args()
     makers: dict[str, Maker] = {}
     for name in options.names:
-        if name == "torchvision":
-            makers |= torchvision_networks()
-        elif name == "timm":
-            makers |= timm_networks()
+        if name in _GROUPS:
+            makers |= _GROUPS[name]()
         else:
-            makers[name] = torchvision_networks().get(name) or _timm_maker(name)
+            known: dict[str, Maker] = {}
+            for group in ("torchvision", "quantizable", "detectors", "transformers", "ultralytics"):
+                known |= _GROUPS[group]()
+            makers[name] = known.get(name) or _timm_maker(name)
     warnings.simplefilter("ignore")
     start, equal, count = time.perf_counter(), 0, 0
     names = list(makers)
