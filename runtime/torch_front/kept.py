@@ -7,6 +7,7 @@ tensors without elements, with which the model could not run afterwards.
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 
 import torch
@@ -22,7 +23,11 @@ def attributes_kept(model: torch.nn.Module | None) -> Iterator[None]:
     ]
     before = [(module, dict(vars(module))) for module in modules]
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", "The tensor attributes? "
+            )  # were assigned: they are undone here
+            yield
     finally:
         for module, attributes in before:
             now = vars(module)

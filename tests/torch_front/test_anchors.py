@@ -19,13 +19,13 @@ class Anchored(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.anchors = torch.empty(0)
-        self.register_buffer("stride", torch.tensor([8.0, 16.0]))
+        self.stride = nn.Buffer(torch.tensor([8.0, 16.0]))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.shape != x.shape:
             self.shape = x.shape
             places = torch.arange(x.shape[3], dtype=x.dtype) + 0.5
-            self.anchors = places * torch.full((x.shape[3],), self.stride[1])  # type: ignore[index]
+            self.anchors = places * torch.full((x.shape[3],), self.stride[1].item())
             self.last = x
         return x + self.anchors
 
@@ -47,9 +47,9 @@ def test_number_out_of_a_buffer_is_a_constant() -> None:
     class Scaled(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.register_buffer("factor", torch.tensor([2.0, 3.0]))
+            self.factor = nn.Buffer(torch.tensor([2.0, 3.0]))
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return x * self.factor[1].item()  # type: ignore[index, operator, no-any-return]
+            return x * self.factor[1].item()
 
     assert types(checked(Scaled(), X).graph) == ["Mul"]

@@ -7,6 +7,7 @@ latter without what it depends on, which includes PyTorch: ``--no-deps ultralyti
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -62,8 +63,7 @@ def _has(package: str) -> bool:
 
 
 def _bert() -> Subject:
-    import transformers
-
+    transformers: Any = importlib.import_module("transformers")
     config = transformers.BertConfig(
         hidden_size=128, num_hidden_layers=2, num_attention_heads=2, intermediate_size=512
     )
@@ -74,8 +74,7 @@ def _bert() -> Subject:
 
 
 def _vit() -> Subject:
-    import transformers
-
+    transformers: Any = importlib.import_module("transformers")
     config = transformers.ViTConfig(
         hidden_size=192, num_hidden_layers=3, num_attention_heads=3, intermediate_size=768
     )
@@ -83,8 +82,7 @@ def _vit() -> Subject:
 
 
 def _whisper_encoder() -> Subject:
-    import transformers
-
+    transformers: Any = importlib.import_module("transformers")
     config = transformers.WhisperConfig(
         d_model=128,
         encoder_layers=2,
@@ -99,8 +97,7 @@ def _whisper_encoder() -> Subject:
 
 def _yolo_maker(name: str) -> Maker:
     def make() -> Subject:
-        from ultralytics.nn import tasks
-
+        tasks: Any = importlib.import_module("ultralytics.nn.tasks")
         kinds = {"seg": tasks.SegmentationModel, "cls": tasks.ClassificationModel}
         kind: Any = kinds.get(name.partition("-")[2], tasks.DetectionModel)
         return Subject(kind(f"{name}.yaml", verbose=False), torch.rand(1, 3, 320, 320))
