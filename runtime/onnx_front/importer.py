@@ -283,7 +283,7 @@ class Importer:
 
     def bind(self, scope: Scope, name: str, value: Value) -> None:
         """Let `name` stand for `value` from here on; a value of its own takes the name too."""
-        if not value.name or value.name.startswith(f"{self._current[0]}."):
+        if not value.name or value.name.startswith((f"{self.current}.", f"{self.current}/")):
             wanted = scope.prefix + name
             if value.name:
                 self.taken.discard(value.name)

@@ -39,7 +39,9 @@ def keep(
         kind = types.get(name) or (importer.declared.get(name) if not scope.prefix else None)
         if node.op_type == "Loop" and (kind is None or not kind.tensor_type.HasField("shape")):
             kind = kept.stacked_type(node, operands, name) or kind
-        results.append(_typed(importer.fresh(name), name, kind, _carried(node, operands, name)))
+        results.append(
+            _typed(importer.fresh(f"{importer.current}.{name}"), name, kind, _carried(node, operands, name))
+        )
     cls = kept.kept_class(domain, node.op_type)
     op = cls(kept.plain_attributes(node), alone.SerializeToString(), reason)
     origin = Origin(scope.prefix.rstrip("/"), f"{domain}.{node.op_type}" if domain else node.op_type)

@@ -121,7 +121,7 @@ def _example(file: ModelFile, given: object) -> dict[str, NDArray]:
     if isinstance(given, Mapping):
         named = {str(name): array for name, array in given.items()}
     else:
-        several = list(given) if isinstance(given, (list, tuple)) else [given]
+        several = list(given) if isinstance(given, (list, tuple)) and not _is_shape(given) else [given]
         if len(several) != len(names):
             raise UsageError(f"{len(several)} example inputs are given, the model takes {', '.join(names)}")
         named = dict(zip(names, several, strict=True))
@@ -130,9 +130,13 @@ def _example(file: ModelFile, given: object) -> dict[str, NDArray]:
     return {value.name: _array(value, named[value.name]) for value in declared}
 
 
+def _is_shape(given: object) -> bool:
+    return isinstance(given, tuple) and bool(given) and all(isinstance(size, int) for size in given)
+
+
 def _array(declared: ValueInfoProto, given: Any) -> NDArray:
     """Return an array or a tensor of any framework as a NumPy array, sizes as random numbers."""
-    if isinstance(given, tuple) and all(isinstance(size, int) for size in given):
+    if _is_shape(given):
         return _random(input_value(declared, given), np.random.default_rng(0))
     found = given.detach().cpu().numpy() if hasattr(given, "detach") else np.asarray(given)
     return np.ascontiguousarray(found).reshape(found.shape)
