@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -290,9 +291,7 @@ class Importer:
             value.name = wanted if wanted == name and not self._is_bound(wanted) else self.fresh(wanted)
             self._bound_names.add(value.name)
             if value.producer is not None:
-                value.producer.origin = Origin(
-                    value.producer.origin.module, value.producer.origin.op, "", name
-                )
+                value.producer.origin = replace(value.producer.origin, value=name)
         scope.set(name, value)
 
     def _is_bound(self, name: str) -> bool:

@@ -44,7 +44,8 @@ def keep(
         )
     cls = kept.kept_class(domain, node.op_type)
     op = cls(kept.plain_attributes(node), alone.SerializeToString(), reason)
-    origin = Origin(scope.prefix.rstrip("/"), f"{domain}.{node.op_type}" if domain else node.op_type)
+    name = f"{domain}.{node.op_type}" if domain else node.op_type
+    origin = Origin(scope.prefix.rstrip("/"), name, source=reason)  # which a backend's refusal shows
     named = [value for value in results if value.name]
     importer.nodes.append(Node(importer.current, op, list(operands.values()), named, origin))
     importer.reasons[importer.current] = reason
