@@ -32,6 +32,7 @@ def files(
     context = {"header": header, "opset": schema.opset, "ops": ops, "table": table, "all": exported}
     nothing = ProtoSchema("", "", {}, {}, b"")
     lowerings = Emitters(nothing, {}, schema, printer, prefix="lower").context(rewrites.lowerings, NetRule())
+    lowerings |= {"impossible": _impossible(rewrites, schema, printer)}
     fusions = Patterns(schema, printer).context(rewrites.fusions)
     RuleChecks(file, printer.diagnostics).rewrites(rewrites)
     printer.diagnostics.raise_if_any()
@@ -46,6 +47,18 @@ def files(
         "ops.py": render("hub_ops.py.j2", context),
         "py.typed": "",
     }
+
+
+def _impossible(rewrites: RewritesFile, schema: HubSchema, printer: Printer) -> Code:
+    """Return the table of the ops that Caffe cannot compute."""
+    entries = []
+    for name, sentence in rewrites.impossible:
+        op = schema.ops.get(name.text)
+        if op is None:
+            printer.diagnostics.unknown("unknown-op", name.position, "op", name.text, schema.ops)
+        else:
+            entries.append(f"{op.code}: {literal(sentence)}")
+    return dict_of("IMPOSSIBLE: Final[Mapping[type[Op], str]] = ", entries, 0)
 
 
 def op_context(op: HubOp) -> dict[str, Any]:

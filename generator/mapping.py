@@ -162,7 +162,12 @@ class PatternRule:
 
 @dataclass
 class RewritesFile:
-    """What all backends share: fusions, and lowerings of the same form as ``ops:`` of a mapping."""
+    """What all backends share: fusions, and lowerings of the same form as ``ops:`` of a mapping.
+
+    Attributes:
+        impossible: ops that Caffe cannot compute, and why.
+    """
 
     fusions: list[PatternRule] = field(default_factory=list)
     lowerings: list[Rule] = field(default_factory=list)
+    impossible: list[tuple[Scalar, str]] = field(default_factory=list)

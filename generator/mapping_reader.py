@@ -21,7 +21,7 @@ from caffeforge.generator.source import Source
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
 TOP_KEYS = ("backend", "extends", "types", "ops", "layers", "patterns", "constraints", "custom", "use", "net")
-REWRITES_KEYS = ("fusions", "lowerings")
+REWRITES_KEYS = ("fusions", "lowerings", "impossible")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "torch", "reference")
 RESERVED_BACKENDS = ("hub", "onnx")  # packages of caffeforge's own in generated/
@@ -80,7 +80,10 @@ class _Reader(RuleReader):
         self._keys(root, REWRITES_KEYS)
         fusions = [self._pattern(key, node) for key, node in self._entries(root, "fusions")]
         lowerings = self._rules(root, "lowerings", LOWERING)
-        return RewritesFile([f for f in fusions if f is not None], lowerings)
+        impossible = [
+            (key, self._text(node, "a sentence")) for key, node in self._entries(root, "impossible")
+        ]
+        return RewritesFile([f for f in fusions if f is not None], lowerings, impossible)
 
     def _rules(self, root: Mapping, section: str, form: RuleForm) -> list[Rule]:
         rules = [self._rule(key, node, form) for key, node in self._entries(root, section)]

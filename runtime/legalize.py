@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from caffeforge.generated.hub.lowerings import IMPOSSIBLE
 from caffeforge.generated.hub.lowerings import RULES as LOWERINGS
 from caffeforge.runtime.backend import Alternative, Backend
 from caffeforge.runtime.emit import Emit, LayerCall
@@ -122,7 +123,9 @@ class _Legalizer:
     def _refusal(self, node: Node) -> Refusal:
         rule = self.backend.rules.get(type(node.op))
         refusal = Refusal(node, otherwise=rule.otherwise if rule else "")
-        if not self._alternatives(node):
+        if not self._alternatives(node) and type(node.op) in IMPOSSIBLE:
+            refusal.reasons.append(("", IMPOSSIBLE[type(node.op)]))
+        elif not self._alternatives(node):
             refusal.reasons.append(("", f"{self.backend.name} has no rule for {node.op.op_type}"))
             refusal.hint = (
                 f"say it by other ops, or add a rule for {node.op.op_type} under ops: of the mapping"

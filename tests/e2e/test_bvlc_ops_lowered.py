@@ -123,6 +123,10 @@ def test_others(caffe: Witness, tmp_path: Path) -> None:
         ),
         OpCase("(x: float32[2, 5, 4]): y, z = TopK(x, K=1, axis=1)"),
         OpCase(
+            "(x: float32[2, 4]): y = IsNaN(x)",
+            [np.array([[0, np.nan, -1, 1], [-np.inf, np.inf, -np.nan, 9]])],
+        ),
+        OpCase(
             "(x: float32[2, 8, 9]): "
             "y = Col2Im(x, image_shape=(5, 6), block_shape=(2, 2), dilations=(2, 1), strides=(1, 2))"
         ),
