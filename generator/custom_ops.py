@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from keyword import iskeyword
 from typing import Any
 
@@ -208,7 +209,8 @@ def _reference(op: CustomOp, described: HubOp, ops: Mapping[str, HubOp], printer
     parameters, scope = _scope(described)
     codes = _codes(described)
     results = {f.name: ("*" if f.option == "variadic" else "") + codes[f.name] for f in described.outputs}
-    body = Rewriter(printer, ops, "b", results).print(op.reference, scope)
+    here = {key: replace(known, home="") for key, known in ops.items()}  # ops.py holds both
+    body = Rewriter(printer, here, "b", results).print(op.reference, scope)
     for formal in described.outputs:
         kind = {"optional": "Value | None", "variadic": "tuple[Value, ...]"}.get(formal.option, "Value")
         parameters.append(f"{codes[formal.name]}: {kind}")

@@ -81,6 +81,7 @@ class HubOp:
     outputs: tuple[Formal, ...]
     attributes: tuple[Attribute, ...]
     domain: str = ""
+    home: str = "ops."  # what stands before a class of a backend's own domain where it is used
 
     @property
     def class_name(self) -> str:
@@ -90,7 +91,7 @@ class HubOp:
     @property
     def code(self) -> str:
         """The class as generated code names it: those of a backend's own domain stand in its ``ops``."""
-        return f"ops.{self.class_name}" if self.domain else f"hub.{self.name}"
+        return f"{self.home}{self.class_name}" if self.domain else f"hub.{self.name}"
 
     def attribute(self, name: str) -> Attribute | None:
         """Return the field called `name`, None if there is none."""

@@ -93,7 +93,7 @@ def node_proto(
     fields = {attribute.name: (attribute, value) for attribute, value in op.fields()}
     operands, initializers = _operands(op, inputs, fields, name, taken)
     proto = NodeProto(op_type=op.op_type, name=name, input=operands, output=outputs)
-    proto.attribute.extend(_attribute(a, value, name) for a, value in fields.values() if not a.static)
+    proto.attribute.extend(attribute_proto(a, value, name) for a, value in fields.values() if not a.static)
     return proto, initializers
 
 
@@ -140,7 +140,7 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _attribute(attribute: Attribute, value: Any, name: str) -> AttributeProto:
+def attribute_proto(attribute: Attribute, value: Any, name: str) -> AttributeProto:
     """Return a field as an attribute of the declared kind, so that 1 is a float where one is due."""
     proto = AttributeProto(name=attribute.name)
     write = _WRITERS.get(attribute.kind)

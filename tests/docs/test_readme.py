@@ -133,7 +133,15 @@ def test_the_tree_names_what_is_there() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/architecture.md", "docs/pytorch.md", "docs/rules.md", "docs/ops.md"]
+    "page",
+    [
+        "README.md",
+        "docs/architecture.md",
+        "docs/custom-ops.md",
+        "docs/pytorch.md",
+        "docs/rules.md",
+        "docs/ops.md",
+    ],
 )
 def test_links_and_paths_lead_somewhere(page: str) -> None:
     path = checkout.ROOT / page
