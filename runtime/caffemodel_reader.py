@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from math import prod
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from caffeforge.runtime.array import Array, Dense, NDArray
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import FileError
+from caffeforge.runtime.legacy.v1_net import upgraded_layer
 from caffeforge.runtime.private_pool import PrivatePool
 from caffeforge.runtime.wire import (
     FIXED32,
@@ -85,6 +88,7 @@ class _Walker:
         self.skeleton = backend.skeleton
         number = pool.field_number
         self.old_layers = number("NetParameter", "layers")
+        self.pool = pool
         self.legacy_dims = [number("BlobProto", name) for name in ("num", "channels", "height", "width")]
         self.gradients = {number("BlobProto", name) for name in ("diff", "double_diff")} - {0}
 
@@ -96,10 +100,7 @@ class _Walker:
             elif piece.number == self.skeleton.net_layer and piece.wire == LENGTH:
                 layers.append(self.layer(piece))
             elif piece.number == self.old_layers and piece.wire == LENGTH:
-                raise FileError(
-                    "the caffemodel has its layers in `layers`, the format before 2015 (V0 or V1)",
-                    hint="upgrade it with Caffe's upgrade_net_proto_binary",
-                )
+                layers.append(self.old_layer(piece))
         if not layers:
             raise FileError("the file holds no layers, so it is no caffemodel of this dialect")
         return Caffemodel(name, tuple(layers))
@@ -124,6 +125,37 @@ class _Walker:
         title = name[-1] if name else ""
         blobs = tuple(self.blob(piece, f"blob {index} of layer {title}") for index, piece in enumerate(saved))
         return SavedLayer(title, kind[-1] if kind else "", tuple(bottoms), tuple(tops), blobs, bytes(rest))
+
+    def old_layer(self, outer: Piece) -> SavedLayer:
+        """Return a layer of the format before 2015, upgraded."""
+        kind: Any = (
+            self.pool.message("NetParameter").DESCRIPTOR.fields_by_number[self.old_layers].message_type
+        )
+        if "type" not in kind.fields_by_name:
+            raise FileError(
+                "the caffemodel has its layers in `layers`, the format before 2015, unknown to this dialect",
+                hint="upgrade it with Caffe's upgrade_net_proto_binary",
+            )
+        blobs_number = kind.fields_by_name["blobs"].number
+        saved, rest = [], bytearray()
+        for piece in walk(self.data, outer.start, outer.stop):
+            if piece.number == blobs_number and piece.wire == LENGTH:
+                saved.append(piece)
+            else:
+                rest += self.data[piece.at : piece.stop]
+        old = self.pool.message(kind.full_name.rsplit(".", 1)[-1])()
+        today: Any = self.pool.message("LayerParameter")()
+        try:
+            old.ParseFromString(bytes(rest))
+        except DecodeError:
+            raise Malformed("a layer of the format before 2015 cannot be decoded", outer.at) from None
+        upgraded_layer(old, today)
+        ends = tuple(today.bottom), tuple(today.top)
+        blobs = tuple(self.blob(piece, f"blob {i} of layer {today.name}") for i, piece in enumerate(saved))
+        name, kind = today.name, today.type
+        for part in ("name", "type", "bottom", "top"):
+            today.ClearField(part)
+        return SavedLayer(name, kind, *ends, blobs, today.SerializeToString())
 
     def text(self, piece: Piece) -> str:
         try:

@@ -1,8 +1,8 @@
 """Prototxt of one dialect as a Net without weights: what Caffe would build from it in phase TEST.
 
 protobuf parses the text with the dialect's own schema; this module then refuses what would be read
-wrongly: parameters that a layer's type does not have, nets in the formats before 2015, layers fixed to
-phase TRAIN. What only steers training is dropped.
+wrongly: parameters that a layer's type does not have, nets in the format V0, layers fixed to phase
+TRAIN. What only steers training is dropped.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from google.protobuf.message import Message as Proto
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import FileError, joined
 from caffeforge.runtime.in_place import unsafe
+from caffeforge.runtime.legacy.v1_net import upgraded_layer
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.private_pool import PrivatePool, typed_layer
 
@@ -60,7 +61,7 @@ class Prototxt:
 
     def place(self, index: int) -> str:
         """Return ``file:line:col`` of layer `index` of the net."""
-        return self.source.place("layer", self.indices[index])
+        return self.source.place(self.source.layer_word, self.indices[index])
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,11 @@ class Source:
     def has(self, word: str) -> bool:
         """Tell whether `word` stands outside all braces."""
         return any(name == word for name, _ in self._words)
+
+    @property
+    def layer_word(self) -> str:
+        """``layers`` in a net of the format before 2015, else ``layer``."""
+        return "layers" if self.has("layers") and not self.has("layer") else "layer"
 
     @cached_property
     def _words(self) -> list[tuple[str, int]]:
@@ -134,8 +140,9 @@ class _Reader:
         stages = frozenset(_get(_get(proto, "state"), "stage", ()))
         problems: list[FileError] = []
         layers, sharing, indices, dropped = [], [], [], set()
-        for index, layer in enumerate(getattr(proto, self.net_layer)):
+        for index, given in enumerate(_get(proto, "layers", ()) or getattr(proto, self.net_layer)):
             try:
+                layer = self._today(given, proto)
                 if not _included(layer, stages):
                     dropped.add(getattr(layer, self.name))
                     continue
@@ -143,7 +150,7 @@ class _Reader:
                 sharing.append(_shares(layer))
                 indices.append(index)
             except FileError as problem:
-                problem.where = self.source.place(self.net_layer, index)
+                problem.where = self.source.place(self.source.layer_word, index)
                 problems.append(problem)
         if problems:
             raise joined(problems, self.source.name)
@@ -152,14 +159,24 @@ class _Reader:
 
     def _refuse_net_fields(self, proto: Proto) -> None:
         given = [descriptor.name for descriptor, _ in proto.ListFields()]
-        if "layers" in given:
-            raise _legacy(self.source)
+        if "layers" in given and self.net_layer in given:
+            what = "the net has both `layer` and `layers`, of which Caffe takes only one kind"
+            raise FileError(what, where=self.source.place("layers", 0), hint="write all as `layer`")
         for name in given:
-            if name not in _NET_FIELDS and name not in (self.net_name, self.net_layer):
+            if name not in _NET_FIELDS and name not in (self.net_name, self.net_layer, "layers"):
                 where = self.source.place(name, 0)
                 raise FileError(f"the net sets {name}, which has no meaning known here", where=where)
-        if self.net_layer not in given:
+        if self.net_layer not in given and "layers" not in given:
             raise FileError("the text describes no layers", where=self.source.name)
+
+    def _today(self, layer: Proto, net: Proto) -> Proto:
+        """Return a layer as it is written today; one of the format before 2015 is upgraded."""
+        kind = net.DESCRIPTOR.fields_by_name[self.net_layer].message_type
+        if layer.DESCRIPTOR is kind:
+            return layer
+        result: Proto = type(net)().layer.add()  # type: ignore[attr-defined]
+        upgraded_layer(layer, result)
+        return result
 
     def _layer(self, proto: Proto) -> Layer:
         name, kind = getattr(proto, self.name), getattr(proto, self.type)
@@ -253,7 +270,7 @@ def _parse_error(
     error: text_format.ParseError, source: Source, backend: Backend, pool: PrivatePool
 ) -> FileError:
     """Return protobuf's complaint with its place, and with what may help."""
-    if source.has("layers") and not source.has("layer"):
+    if source.layer_word == "layers" and not _knows_v1(pool):
         return _legacy(source)
     line, column = error.GetLine(), error.GetColumn()
     if line is None:
@@ -263,6 +280,12 @@ def _parse_error(
     if "surrogates not allowed" in what:
         what = "a string is not UTF-8"
     return FileError(what, where=f"{source.name}:{line}:{column}", hint=_hint(what, backend, pool))
+
+
+def _knows_v1(pool: PrivatePool) -> bool:
+    field = pool.message("NetParameter").DESCRIPTOR.fields_by_name.get("layers")
+    kind = field.message_type if field is not None else None
+    return kind is not None and "type" in kind.fields_by_name
 
 
 def _hint(what: str, backend: Backend, pool: PrivatePool) -> str:

@@ -290,7 +290,7 @@ def refusal(text: str) -> FileError:
         ('layer { name: "r" type: "ReLU" phase: TRAIN }', ":1:1", "layer r is fixed to phase TRAIN", ""),
         ('layer { type: "ReLU" include {} exclude {} }', ":1:1", "both include and exclude", ""),
         (f'{RELU}\ntarget: "npu"', ":2:1", "the net sets target", ""),
-        (f'{RELU}\nlayers {{ name: "x" }}', ":2:1", "the format before 2015", "upgrade_net_proto_text"),
+        (f'{RELU}\nlayers {{ name: "x" }}', ":2:1", "both `layer` and `layers`", "as `layer`"),
         ('layers {\n  type: RELU\n  name: "x" }', ":1:1", "the format before 2015", "upgrade_net_proto_text"),
         ("", "", "describes no layers", ""),
     ],
