@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
+import numpy as np
 import torch
 
 from caffeforge.generated import hub
-from caffeforge.runtime.graph import Value
+from caffeforge.runtime.array import Dense
+from caffeforge.runtime.graph import Value, constant
 from caffeforge.runtime.op import Op
 from caffeforge.runtime.torch_front.call import Call
-from caffeforge.runtime.torch_front.layout import joined, sliced
+from caffeforge.runtime.torch_front.layout import expanded, gathered, joined, reshaped, sliced
 from caffeforge.runtime.torch_front.reduce_ops import reduced
 from caffeforge.runtime.torch_front.registry import Result, torch_op
 
@@ -46,7 +51,39 @@ def adaptive_max_pool(call: Call) -> Result:
     aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)
     aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)
     """
+    if call.reads_result(1):
+        return _with_places(call)
     return [_adaptive(call, hub.GlobalMaxPool, hub.MaxPool, hub.ReduceMax), None]
+
+
+def _with_places(call: Call) -> Result:
+    """Return the maxima and their places within a channel: each window is gathered as a row.
+
+    Shorter windows repeat their first element at the end, which is never the first of the largest.
+    """
+    x = call.batched("self", int(call.overload._schema.name[-2]))
+    sizes, outs = x.shape[2:], call.dims[2:]
+    if 0 in outs:
+        raise call.error("yields a tensor without elements")
+    area = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
+    windows = [area[slices].reshape(-1) for slices in _windows(sizes, outs)]
+    width = max(window.size for window in windows)
+    table = np.stack([np.append(w, np.repeat(w[:1], width - w.size)) for w in windows])
+    flat = reshaped(call, x, (*x.shape[:2], area.size))
+    rows = gathered(call, flat, constant("", Dense(table)), 2)
+    largest = reduced(call, hub.ReduceMax, rows, (3,), keep=False)
+    dims = (*rows.dims[:3], 1)
+    first = call.helper(hub.ArgMax(axis=3, keepdims=1), rows, dims=dims, dtype="int64")
+    spread = expanded(call, constant("", Dense(table[None, None])), rows.shape[:])
+    places = call.helper(hub.GatherElements(axis=3), spread, first, dims=dims, dtype="int64")
+    return [reshaped(call, value, call.dims) for value in (largest, places)]
+
+
+def _windows(sizes: tuple[int, ...], outs: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Yield the windows of an adaptive pool in the order of its result."""
+    for place in np.ndindex(*outs):
+        axes = zip(place, sizes, outs, strict=True)
+        yield tuple(slice(i * size // out, -(-(i + 1) * size // out)) for i, size, out in axes)
 
 
 def _adaptive(

@@ -5,6 +5,8 @@ Operands are converted to the type of the result first, as PyTorch does.
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from caffeforge.generated import hub
@@ -161,10 +163,18 @@ def fmin(call: Call) -> Value:
 
 @torch_op(aten.hypot.default)
 def hypot(call: Call) -> Value:
-    """Take the root of the sum of squares: aten::hypot(Tensor self, Tensor other) -> Tensor."""
-    two = call.full((), 2.0)
-    squares = [call.pointwise(hub.Pow(), call.operand(name), two) for name in ("self", "other")]
-    return call.node(hub.Sqrt(), call.pointwise(hub.Add(), *squares))
+    """Take the root of the sum of squares, of the quotient by the larger: a square may overflow.
+
+    aten::hypot(Tensor self, Tensor other) -> Tensor
+    """
+    sides = [call.pointwise(hub.Abs(), call.operand(name)) for name in ("self", "other")]
+    longer, shorter = (call.pointwise(op, *sides) for op in (hub.Max(), hub.Min()))
+    least = torch.finfo(getattr(torch, call.dtype)).tiny
+    slope = call.pointwise(hub.Div(), shorter, call.pointwise(hub.Max(), longer, call.full((), least)))
+    square = call.pointwise(hub.Add(), call.pointwise(hub.Mul(), slope, slope), call.full((), 1.0))
+    length = call.pointwise(hub.Mul(), longer, call.pointwise(hub.Sqrt(), square))
+    infinite = call.pointwise(hub.Or(), *(call.pointwise(hub.IsInf(), s, dtype="bool") for s in sides))
+    return call.node(hub.Where(), infinite, call.full((), math.inf), length)
 
 
 @torch_op(aten.ldexp.Tensor)

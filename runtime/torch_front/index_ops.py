@@ -94,11 +94,12 @@ def one_hot(call: Call) -> Value:
     return call.node(hub.OneHot(axis=-1, depth=classes), call.indices("self"), None, values)
 
 
-@torch_op(aten.as_strided.default)
+@torch_op(aten.as_strided.default, aten.as_strided_copy.default)
 def as_strided(call: Call) -> Value:
     """Gather by the places that the strides name, which must be those of a row-major tensor.
 
     aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)
+    aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor
     """
     x, places = call.value("self"), strided_places(call)
     return gathered(call, reshaped(call, x, (math.prod(x.shape[:]),)), constant("", Dense(places)), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -9,6 +10,8 @@ import torch
 from caffeforge.generated import hub
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.torch_front.call import Call
+from caffeforge.runtime.torch_front.layout import reshaped
+from caffeforge.runtime.torch_front.reduce_ops import reduced
 from caffeforge.runtime.torch_front.registry import Result, torch_op
 
 aten = torch.ops.aten
@@ -54,12 +57,16 @@ def layer_norm(call: Call) -> Value:
 
 @torch_op(aten.native_layer_norm.default)
 def native_layer_norm(call: Call) -> Result:
-    """Normalize over the last axes; mean and reciprocal deviation are no results of a net.
+    """Normalize over the last axes; mean and reciprocal deviation are computed if they are read.
 
     aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps)
     -> (Tensor, Tensor, Tensor)
     """
-    return [_layer_norm(call), None, None]
+    if not (call.reads_result(1) or call.reads_result(2)):
+        return [_layer_norm(call), None, None]
+    x = call.value("input")
+    axes = tuple(range(x.rank - len(call.ints("normalized_shape")), x.rank))
+    return [_layer_norm(call), *_statistics(call, x, axes)]
 
 
 @torch_op(aten.rms_norm.default)
@@ -88,12 +95,18 @@ def group_norm(call: Call) -> Value:
 
 @torch_op(aten.native_group_norm.default)
 def native_group_norm(call: Call) -> Result:
-    """Normalize over groups of channels; mean and reciprocal deviation are no results of a net.
+    """Normalize over groups of channels; mean and reciprocal deviation are computed if they are read.
 
     aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW,
     int group, float eps) -> (Tensor, Tensor, Tensor)
     """
-    return [_group_norm(call, call.argument("group")), None, None]
+    groups = call.argument("group")
+    if not (call.reads_result(1) or call.reads_result(2)):
+        return [_group_norm(call, groups), None, None]
+    x = call.value("input")
+    size = math.prod(x.shape[1:]) // groups
+    rows = reshaped(call, x, (x.shape[0], groups, size))
+    return [_group_norm(call, groups), *_statistics(call, rows, (2,))]
 
 
 @torch_op(aten.instance_norm.default)
@@ -121,6 +134,16 @@ def _batch_norm(call: Call, training: bool) -> Value:
     bias = call.optional("bias") or call.full(mean.shape, 0.0, mean.dtype)
     op = hub.BatchNormalization(epsilon=call.argument("eps"))
     return call.node(op, call.value("input"), scale, bias, mean, variance)
+
+
+def _statistics(call: Call, x: Value, axes: tuple[int, ...]) -> list[Value]:
+    """Return the mean over `axes` and the reciprocal of the deviation, in the shapes of results 1 and 2."""
+    mean = reduced(call, hub.ReduceMean, x, axes, keep=True)
+    centred = call.pointwise(hub.Sub(), x, mean)
+    square = reduced(call, hub.ReduceMean, call.pointwise(hub.Mul(), centred, centred), axes, keep=True)
+    shifted = call.pointwise(hub.Add(), square, call.full((), call.argument("eps"), x.dtype))
+    rest = call.pointwise(hub.Reciprocal(), call.pointwise(hub.Sqrt(), shifted))
+    return [reshaped(call, v, dims) for v, dims in zip((mean, rest), call.result_dims[1:], strict=True)]
 
 
 def _layer_norm(call: Call) -> Value:

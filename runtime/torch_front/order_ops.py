@@ -22,6 +22,8 @@ aten = torch.ops.aten
 def argmax(call: Call) -> Value:
     """Take the first place of the largest, in all elements if no axis is given.
 
+    PyTorch takes the first place of a NaN, if there is one; ONNX's runtimes and Caffe do not look for it.
+
     aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
     """
     return _place(call, hub.ArgMax)

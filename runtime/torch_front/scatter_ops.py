@@ -70,19 +70,21 @@ def scatter_reduce(call: Call) -> Value:
     aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *,
     bool include_self=True) -> Tensor
     """
-    x, source, reduction = call.value("self"), _source(call), call.argument("reduce")
-    itself = bool(call.argument("include_self"))
-    if not itself:
-        neutral = _neutral("sum" if reduction == "mean" else reduction, call.dtype)
-        x = _scattered(call, x, call.full(source.shape[:], neutral))
-    if reduction != "mean":
-        return _scattered(call, x, source, _REDUCTIONS[reduction])
-    if "float" not in call.dtype:
-        raise call.error("averages integers", hint="convert them to float before")
-    ones = call.full(call.dims, 1.0)
-    counts = ones if itself else _scattered(call, ones, call.full(source.shape[:], 0.0))
-    counts = _scattered(call, counts, call.full(source.shape[:], 1.0), "add")
-    return call.node(hub.Div(), _scattered(call, x, source, "add"), counts)
+    return _reduced_into(call, _source(call), call.indices("index"))
+
+
+@torch_op(aten.index_reduce.default)
+def index_reduce(call: Call) -> Value:
+    """Multiply, average, or take the extreme of slices, as scatter_reduce does of elements.
+
+    aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *,
+    bool include_self=True) -> Tensor
+    """
+    source, indices = call.operand("source"), call.indices("index")
+    axis = call.axis("dim", source.rank)
+    column = [indices.shape[0] if i == axis and indices.rank else 1 for i in range(source.rank)]
+    spread = expanded(call, reshaped(call, indices, column, kept=0), source.shape[:])
+    return _reduced_into(call, source, spread)
 
 
 @torch_op(aten.index_put.default, aten._unsafe_index_put.default)
@@ -176,6 +178,25 @@ def diagonal_scatter(call: Call) -> Value:
     return transposed(call, reshaped(call, written, moved.shape[:]), _inverse(perm))
 
 
+def _reduced_into(call: Call, source: Value, indices: Value) -> Value:
+    """Return the argument reduced with `source` at the indices, by the call's reduction."""
+    x, reduction = call.value("self"), call.argument("reduce")
+    itself = bool(call.argument("include_self"))
+    if not itself:
+        neutral = _neutral("sum" if reduction == "mean" else reduction, call.dtype)
+        x = _written(call, x, indices, call.full(source.shape[:], neutral))
+    if reduction != "mean":
+        return _written(call, x, indices, source, _REDUCTIONS[reduction])
+    if "float" not in call.dtype:
+        raise call.error("averages integers", hint="convert them to float before")
+    ones = call.full(call.dims, 1.0)
+    counts = ones if itself else _written(call, ones, indices, call.full(source.shape[:], 0.0))
+    counts = _written(call, counts, indices, call.full(source.shape[:], 1.0), "add")
+    if not itself:  # where nothing is written, the elements stay
+        counts = call.pointwise(hub.Max(), counts, call.full((), 1.0))
+    return call.node(hub.Div(), _written(call, x, indices, source, "add"), counts)
+
+
 def _source(call: Call) -> Value:
     """Return what is written, one element an index; of a tensor PyTorch reads as far as the indices go."""
     sizes = call.value("index").shape[:]
@@ -189,7 +210,11 @@ def _source(call: Call) -> Value:
 
 def _scattered(call: Call, x: Value, source: Value, reduction: str = "none") -> Value:
     """Return `x` with `source` written at the call's indices."""
-    indices = call.indices("index")
+    return _written(call, x, call.indices("index"), source, reduction)
+
+
+def _written(call: Call, x: Value, indices: Value, source: Value, reduction: str = "none") -> Value:
+    """Return `x` with `source`, of the shape of `indices`, written along the call's axis."""
     axis = call.axis("dim", x.rank)
     op = hub.ScatterElements(axis=axis, reduction=reduction)
     if x.rank:

@@ -84,9 +84,13 @@ def unsqueeze(call: Call) -> Value:
     return reshaped(call, call.value("self"), call.dims, kept=call.axis("dim", len(call.dims)))
 
 
-@torch_op(aten.permute.default)
+@torch_op(aten.permute.default, aten.permute_copy.default)
 def permute(call: Call) -> Value:
-    """Become a transpose: aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)."""
+    """Become a transpose.
+
+    aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)
+    aten::permute_copy(Tensor self, int[] dims) -> Tensor
+    """
     rank = len(call.dims)
     return transposed(call, call.value("self"), [normalized(axis, rank) for axis in call.ints("dims")])
 

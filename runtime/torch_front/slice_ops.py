@@ -39,9 +39,13 @@ def slice_(call: Call) -> Value:
     return x if call.dims == x.dims else sliced(call, x, axis, start, end, step)
 
 
-@torch_op(aten.narrow.default)
+@torch_op(aten.narrow.default, aten.narrow_copy.default)
 def narrow(call: Call) -> Value:
-    """Become a slice: aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)."""
+    """Become a slice.
+
+    aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)
+    aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor
+    """
     x = call.value("self")
     axis, start = call.axis("dim", x.rank), call.argument("start")
     start += x.shape[axis] if start < 0 else 0
@@ -131,11 +135,12 @@ def splits(call: Call) -> Result:
     ]
 
 
-@torch_op(aten.unbind.int)
+@torch_op(aten.unbind.int, aten.unbind_copy.int)
 def unbind(call: Call) -> Result:
     """Split into pieces of size one and take their axis away.
 
     aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]
+    aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]
     """
     x = call.value("self")
     axis = call.axis("dim", x.rank)

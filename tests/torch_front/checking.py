@@ -20,6 +20,7 @@ class Function(torch.nn.Module):
     def __init__(self, function: Any) -> None:
         super().__init__()
         self.function = function
+        self.training = False
 
     def forward(self, *tensors: torch.Tensor) -> Any:
         return self.function(*tensors)

@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from caffeforge.generated import hub
-from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.torch_front import trace
 from tests.torch_front.checking import Function, checked, only_op, ops, seeded, types
 
@@ -118,9 +117,11 @@ def test_adaptive_pool_with_uneven_windows_goes_axis_by_axis(
     assert set(types(graph)) <= {"Slice", "ReduceMean", "ReduceMax", "Concat"}
 
 
-def test_indices_of_a_max_pool_are_refused() -> None:
-    with pytest.raises(FrontEndError, match=r"result 1 of aten\.adaptive_max_pool2d"):
-        trace(nn.AdaptiveMaxPool2d(1, return_indices=True), seeded(1, 2, 4, 4))
+@pytest.mark.parametrize("out", [1, 3, (4, 6)])
+def test_places_of_an_adaptive_pool(out: int | tuple[int, int]) -> None:
+    pool = nn.AdaptiveMaxPool2d(out, return_indices=True)
+    assert "GatherElements" in types(checked(pool, seeded(2, 3, 4, 7)).graph)
+    checked(pool, torch.ones(1, 1, 4, 7))  # of equal ones the first
 
 
 def test_mean_over_height_and_width_is_a_global_pool() -> None:
