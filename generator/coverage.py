@@ -84,6 +84,8 @@ def _entry(rule: Rule) -> Code:
     args = [str(literal(place(rule.name.position))), str(tuple_of("", ways, 0, 16))]
     if rule.otherwise:
         args.append(f"otherwise={literal(rule.otherwise)}")
+    if rule.witness:
+        args.append(f"witness={literal(rule.witness)}")
     if let:
         args.append(f"let={_lets(let)}")
     if require:

@@ -13,7 +13,15 @@ from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
 SECTIONS = ("types", "ops", "layers", "constraints", "custom", "use", "net", "patterns")  # by entry
 SPECIAL = ("amend", "prepend", "append")
-SHARED = ("let", "require", "otherwise", "ignore", "any_of", "example")  # stay outside of alternatives
+SHARED = (
+    "let",
+    "require",
+    "otherwise",
+    "ignore",
+    "any_of",
+    "example",
+    "witness",
+)  # stay outside of alternatives
 
 
 def extend(base: Mapping, child: Mapping, diagnostics: Diagnostics) -> Mapping:
@@ -64,6 +72,8 @@ def _entry(base: Node, child: Node, diagnostics: Diagnostics) -> Node:
         return child
     rest = Mapping(tuple((k, n) for k, n in child.entries if k.text not in SPECIAL), child.position)
     _check_amend(child, rest, diagnostics)
+    # What was seen of the base's rule says nothing of another one.
+    base = Mapping(tuple((k, n) for k, n in base.entries if k.text != "witness"), base.position)
     merged = merge(base, rest, diagnostics)
     before, after = child.get("prepend"), child.get("append")
     if before is None and after is None:

@@ -65,13 +65,17 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Rule:
-    """The entry of one op or layer type; `ignore` names fields without meaning for inference."""
+    """The entry of one op or layer type; `ignore` names fields without meaning for inference.
+
+    `witness` names what, not written here, was seen to compute the same.
+    """
 
     name: Scalar
     alternatives: tuple[Alternative, ...]
     otherwise: str = ""
     ignore: tuple[Scalar, ...] = ()
     example: Node | None = None
+    witness: str = ""
 
 
 @dataclass(frozen=True)

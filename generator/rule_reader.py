@@ -38,7 +38,12 @@ class RuleForm:
 
 
 OP = RuleForm(("layer", "emit", "rewrite", "hook"), ("fields", "blobs", "bottoms"))
-LAYER = RuleForm(("rewrite", "hook", "inputs"), ("reads", "ignore"), alone=("inputs", "ignore"), writes=False)
+LAYER = RuleForm(
+    ("rewrite", "hook", "inputs"),
+    ("reads", "ignore", "witness"),
+    alone=("inputs", "ignore", "witness"),
+    writes=False,
+)
 LOWERING = RuleForm(("rewrite",))
 
 
@@ -61,6 +66,7 @@ class RuleReader(YamlReader):
             self._text(otherwise, "a sentence"),
             self._words(ignore) if ignore is not None else (),
             node.get("example"),
+            self._text(node.get("witness"), "the name of a program"),
         )
         if self.lost > lost or not alternatives:
             return None

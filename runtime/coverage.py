@@ -53,13 +53,17 @@ class Way(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """The rule of one op or layer type; `let` and `conditions` are those of all its alternatives."""
+    """The rule of one op or layer type; `let` and `conditions` are those of all its alternatives.
+
+    `witness` names what, not written here, was seen to compute what the rule of a layer says.
+    """
 
     rule: str
     ways: tuple[Way, ...]
     otherwise: str = ""
     let: Lets = ()
     conditions: tuple[Condition, ...] = ()
+    witness: str = ""
 
 
 class PatternText(NamedTuple):

@@ -97,6 +97,7 @@ def _layer(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
         yield f"layer {name}: {backend.name} has no rule that says what it computes"
     else:
         yield f"layer {name}: what it computes stands at {entry.rule}"
+        yield f"  verified by {entry.witness}" if entry.witness else "  unverified: no witness is named"
         yield from _entry(entry)
         reader = backend.readers[name]
         if reader.reads:

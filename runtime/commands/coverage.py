@@ -51,6 +51,7 @@ def _summary(backend: Any) -> dict[str, Any]:
         "shared_lowerings": [name for name in LOWERINGS if name not in covered.ops],
         "ops_without_rule": [name for name in OPS if name not in covered.ops and name not in LOWERINGS],
         "layers": list(covered.layers),
+        "unverified_layers": [name for name, entry in covered.layers.items() if not entry.witness],
         "layers_without_rule": list(covered.unread),
         "patterns": list(covered.patterns),
         "constraints": {name: len(found) for name, found in covered.constraints.items()},
@@ -68,6 +69,7 @@ def _text(found: dict[str, Any]) -> str:
     lines += _listed("fused by patterns of its own", found["patterns"])
     lines += [f"{name} reads {len(found['layers'])} layer types"]
     lines += _listed("rule", found["layers"])
+    lines += _listed("unverified: no witness is named", found["unverified_layers"])
     lines += _listed("no rule", found["layers_without_rule"])
     lines += _listed("constrained", list(found["constraints"]))
     lines += _listed("hooks", found["hooks"])

@@ -289,6 +289,7 @@ def test_explains_what_a_layer_computes(vendory: str, capsys: pytest.CaptureFixt
     text = output(capsys, "explain", vendory, "SiluAct")
     assert text.splitlines() == [
         "layer SiluAct: what it computes stands at vendory/mapping.yaml:17",
+        "  unverified: no witness is named",
         "  ops  [vendory/mapping.yaml:18]",
         "    tops[0] = Swish(bottom)",
         "  written for Swish",
