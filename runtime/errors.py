@@ -35,10 +35,13 @@ class FileError(CaffeforgeError):
 
 
 def joined(problems: Sequence[FileError], where: str) -> FileError:
-    """Return one error that lists all `problems` of the file `where`."""
+    """Return one error that lists the first 20 of all `problems` of the file `where`, and counts the rest."""
     if len(problems) == 1:
         return problems[0]
-    lines = [f"{len(problems)} faults", *(f"  {problem.where}: {problem.what}" for problem in problems)]
+    shown = problems[:20]
+    lines = [f"{len(problems)} faults", *(f"  {problem.where}: {problem.what}" for problem in shown)]
+    if len(problems) > len(shown):
+        lines.append(f"  and {len(problems) - len(shown)} more")
     return FileError("\n".join(lines), where=where, hint=problems[0].hint)
 
 

@@ -8,6 +8,7 @@ TRAIN. What only steers training is dropped.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -22,6 +23,7 @@ from caffeforge.runtime.in_place import unsafe
 from caffeforge.runtime.legacy.v1_net import upgraded_layer
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.private_pool import PrivatePool, typed_layer
+from caffeforge.runtime.unknown_names import Unknown, UnknownName, merged, unknown_names
 
 # What a LayerParameter says of training, sharing and phases: none of it is a parameter of a layer.
 TRAINING_FIELDS: Final = frozenset({"param", "loss_weight", "propagate_down", "include", "exclude", "phase"})
@@ -76,8 +78,12 @@ class Source:
         found = [offset for name, offset in self._words if name == word]
         if index >= len(found):
             return self.name
-        line = self.text.count("\n", 0, found[index])
-        column = found[index] - (self.text.rfind("\n", 0, found[index]) + 1)
+        return self.at(found[index])
+
+    def at(self, offset: int) -> str:
+        """Return ``file:line:col`` of an offset in the text."""
+        line = self.text.count("\n", 0, offset)
+        column = offset - (self.text.rfind("\n", 0, offset) + 1)
         return f"{self.name}:{line + 1}:{column + 1}"
 
     def has(self, word: str) -> bool:
@@ -114,11 +120,23 @@ def parse(text: str, backend: Backend, name: str = "prototxt", pool: PrivatePool
     pool = pool or PrivatePool(backend)
     source = Source(text, name)
     proto = pool.message("NetParameter")()
+    unknown: list[Unknown] = []
     try:
         text_format.Parse(text, proto)
     except text_format.ParseError as error:
-        raise _parse_error(error, source, backend, pool) from None
-    return _Reader(backend, pool, source).read(proto)
+        unknown = unknown_names(text, proto.DESCRIPTOR, source.layer_word)
+        if not unknown or (source.layer_word == "layers" and not _knows_v1(pool)):
+            raise _parse_error(error, source, backend, pool) from None
+        proto = pool.message("NetParameter")()
+        try:
+            text_format.Parse(text, proto, allow_unknown_field=True)
+        except text_format.ParseError as other:
+            problems = [_unknown_name(each, source, backend) for each in unknown]
+            fault = _parse_error(other, source, backend, pool)
+            known = {problem.where for problem in problems}
+            listed = [*problems, *([fault] if fault.where not in known else [])]
+            raise joined(merged(listed), source.name) from None
+    return _Reader(backend, pool, source).read(proto, unknown)
 
 
 class _Reader:
@@ -135,10 +153,16 @@ class _Reader:
         self.bottom = pool.field_name("LayerParameter", skeleton.layer_bottom)
         self.top = pool.field_name("LayerParameter", skeleton.layer_top)
 
-    def read(self, proto: Proto) -> Prototxt:
+    def read(self, proto: Proto, unknown: Sequence[Unknown] = ()) -> Prototxt:
+        """Return the net; `unknown` is what its text names and `proto` does not have."""
+        names = [_unknown_name(each, self.source, self.backend) for each in unknown]
+        problems: list[FileError] = [
+            name for name, each in zip(names, unknown, strict=True) if each.layer < 0
+        ]
+        if problems:
+            raise joined(merged(names), self.source.name)
         self._refuse_net_fields(proto)
         stages = frozenset(_get(_get(proto, "state"), "stage", ()))
-        problems: list[FileError] = []
         layers, sharing, indices, dropped = [], [], [], set()
         for index, given in enumerate(_get(proto, "layers", ()) or getattr(proto, self.net_layer)):
             try:
@@ -146,6 +170,7 @@ class _Reader:
                 if not _included(layer, stages):
                     dropped.add(getattr(layer, self.name))
                     continue
+                problems += [n for n, each in zip(names, unknown, strict=True) if each.layer == index]
                 layers.append(self._layer(layer))
                 sharing.append(_shares(layer))
                 indices.append(index)
@@ -153,7 +178,7 @@ class _Reader:
                 problem.where = self.source.place(self.source.layer_word, index)
                 problems.append(problem)
         if problems:
-            raise joined(problems, self.source.name)
+            raise joined(merged(problems), self.source.name)
         net = Net(getattr(proto, self.net_name), layers, self._inputs(proto))
         return Prototxt(net, tuple(sharing), frozenset(dropped), self.source, tuple(indices))
 
@@ -183,8 +208,8 @@ class _Reader:
         cls = self.backend.layer_types.get(kind)
         if cls is None:
             near = get_close_matches(kind, self.backend.layer_types, 1)
-            hint = f"did you mean {near[0]}?" if near else "name the dialect that the net is written in"
-            raise FileError(f"layer {name} has type {kind!r}, unknown to {self.backend.name}", hint=hint)
+            what = f"layer {name} has type {kind!r}, unknown to {self.backend.name}"
+            raise UnknownName(what, f"type {kind}", "".join(near), self.backend.name)
         reader = self.backend.readers.get(kind)
         own = {cls.PARAM.name} if cls.PARAM is not None else {field.name for field in cls.FIELDS}
         own |= {self.name, self.type, self.bottom, self.top} | TRAINING_FIELDS
@@ -279,7 +304,12 @@ def _parse_error(
     what = str(error).removeprefix(f"{line}:{column} : ").removeprefix(f"'{lines[line - 1]}': ")
     if "surrogates not allowed" in what:
         what = "a string is not UTF-8"
-    return FileError(what, where=f"{source.name}:{line}:{column}", hint=_hint(what, backend, pool))
+    return FileError(what, where=f"{source.name}:{line}:{column}", hint=_hint(what))
+
+
+def _unknown_name(unknown: Unknown, source: Source, backend: Backend) -> UnknownName:
+    where = source.at(unknown.offset)
+    return UnknownName(unknown.what, unknown.what, unknown.near, backend.name, where=where)
 
 
 def _knows_v1(pool: PrivatePool) -> bool:
@@ -288,13 +318,7 @@ def _knows_v1(pool: PrivatePool) -> bool:
     return kind is not None and "type" in kind.fields_by_name
 
 
-def _hint(what: str, backend: Backend, pool: PrivatePool) -> str:
-    field = re.fullmatch(r'Message type "([\w.]+)" has no field named "(\w+)"\.', what)
-    if field:
-        message = field[1].removeprefix(f"{backend.package}.")
-        near = get_close_matches(field[2], [f.name for f in pool.message(message).DESCRIPTOR.fields], 1, 0.8)
-        meant = f"did you mean {near[0]}, or is" if near else "is"
-        return f"{meant} the net written in another dialect than {backend.name}?"
+def _hint(what: str) -> str:
     if re.match(r"Expected string but found: '[A-Z]", what):
         return "a type without quotes is of the format before 2015: use Caffe's upgrade_net_proto_text"
     return ""

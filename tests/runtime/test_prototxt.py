@@ -273,12 +273,12 @@ def refusal(text: str) -> FileError:
         ("layer { convolution_param { engine: WARP } }", ":1:37", "has no value named WARP", ""),
         ('layer { name: "x\udcff" }', ":1:15", "a string is not UTF-8", ""),
         ("layer { type: CONVOLUTION }", ":1:15", "Expected string", "upgrade_net_proto_text"),
-        (f'{RELU}\n\nlayer {{ name: "c" type: "Convolutoin" }}', ":3:1", "'Convolutoin'", "Convolution?"),
+        (f'{RELU}\n\nlayer {{ name: "c" type: "Convolutoin" }}', ":3:1", "'Convolutoin'", "Convolution, or"),
         (
             f"# layer {{\n{RELU} layer {{ # }}\n type: 'Warp' }}",
             f":2:{len(RELU) + 2}",
             "type 'Warp', unknown to fake",
-            "name the dialect",
+            "another dialect than fake",
         ),
         (
             'layer { name: "r" type: "ReLU" convolution_param { } }',
