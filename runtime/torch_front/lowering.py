@@ -37,6 +37,7 @@ from caffeforge.runtime.torch_front import resize_ops as resize_ops
 from caffeforge.runtime.torch_front import scatter_ops as scatter_ops
 from caffeforge.runtime.torch_front import shape_ops as shape_ops
 from caffeforge.runtime.torch_front import slice_ops as slice_ops
+from caffeforge.runtime.torch_front import special_ops as special_ops
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.decompose import splice, splice_by
 from caffeforge.runtime.torch_front.folding import Folding

@@ -17,6 +17,7 @@ MEMORY: Final = "it looks at memory, not at elements"
 DECOMPOSITION: Final = "no net computes matrix decompositions: compute it before the model"
 PAIRS: Final = "no layer yields one number a pair of rows: use torch.cdist"
 PACKED: Final = "packed sequences have sizes that depend on the input: pad them"
+SPECIAL: Final = "no layer computes this special function"
 
 # Patterns of operator names, without namespace and overload, and why none of them is lowered.
 REASONS: Final[tuple[tuple[str, str], ...]] = (
@@ -40,6 +41,11 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
         r"_linalg_\w+|cholesky\w*|svd|qr|lu_\w+|geqrf|ormqr|triangular_solve|logdet|slogdet|pinverse",
         DECOMPOSITION,
     ),
+    (r"lgamma|digamma|polygamma|mvlgamma|igammac?|i0", SPECIAL),
+    (r"special_(i[01]e?|\w+gamma|\w*bessel\w*|\w+polynomial\w*|zeta|erfcx|airy_ai)", SPECIAL),
+    (r"nextafter|frexp|hash_tensor", "it looks at the bits of numbers"),
+    (r"mode|histogram\w*|_histogramdd\w*|segment_reduce", "no layer counts equal elements or runs of them"),
+    (r"embedding_renorm", "it writes into the weights while the model runs"),
     (r"(lstm|gru|rnn_tanh|rnn_relu)\.data|_pad_packed_sequence|_pack_padded_sequence", PACKED),
 )
 
