@@ -123,6 +123,14 @@ def upsample(call: Call) -> Value:
         fields["coordinate_transformation_mode"] = "align_corners"
     sizes, outs = x.shape[2:], call.dims[2:]
     scales = _scales(call, sizes, outs)
+    # Between aligned corners PyTorch goes by the sizes, ONNX by the size times the scale, whole or not.
+    aligned = fields["coordinate_transformation_mode"] == "align_corners"
+    if (
+        aligned
+        and scales is not None
+        and any(s * n != o for s, n, o in zip(scales, sizes, outs, strict=True))
+    ):
+        scales = None
     if scales is not None:
         return call.node(hub.Resize(**fields, scales=(1.0, 1.0, *scales)), x)
     return call.node(hub.Resize(**fields, sizes=call.dims), x)
