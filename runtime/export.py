@@ -13,7 +13,7 @@ from caffeforge.runtime.assemble import assemble
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.caffe_files import write_files
 from caffeforge.runtime.caffemodel import casts
-from caffeforge.runtime.errors import UsageError, VerificationError
+from caffeforge.runtime.errors import LegalizeError, UsageError, VerificationError
 from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.in_place import run_in_place
@@ -46,10 +46,15 @@ def export(
     verify: bool = True,
     approximate: bool = False,
     in_place: bool = True,
+    dequantize: bool = False,
 ) -> ExportResult:
     """Convert a PyTorch or ONNX model to `backend`; see ``export`` of a generated package."""
     if _is_onnx(model):
-        source: Source = _read_onnx(backend, model, example_inputs, input_names, output_names, outputs_at)
+        source: Source = _read_onnx(
+            backend, model, example_inputs, input_names, output_names, outputs_at, dequantize
+        )
+    elif dequantize:
+        raise UsageError("dequantize reads ONNX models; a PyTorch model is float before it is quantized")
     else:
         from caffeforge.runtime.torch_front import trace
 
@@ -64,7 +69,10 @@ def export(
     graph = source.graph
     fold_constants(graph)
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
-    calls = legalize(graph, backend, approximate=approximate)
+    try:
+        calls = legalize(graph, backend, approximate=approximate)
+    except LegalizeError as error:
+        raise _with_hint(error, dequantize) from None
     net = assemble(graph, calls, backend)
     if in_place:
         outputs = [value.name for value in graph.outputs]
@@ -101,6 +109,7 @@ def _read_onnx(
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
     outputs_at: Sequence[str] | None,
+    dequantize: bool,
 ) -> OnnxSource:
     from caffeforge.runtime.onnx_front import read
 
@@ -112,7 +121,17 @@ def _read_onnx(
         input_names=input_names,
         output_names=output_names,
         custom=backend.custom,
+        dequantize=dequantize,
     )
+
+
+def _with_hint(error: LegalizeError, dequantize: bool) -> LegalizeError:
+    """Return the error, with the option that helps where the model is quantized."""
+    ops = {refusal["op"] for refusal in error.document["refused"]}
+    if dequantize or not ops & {"QuantizeLinear", "DequantizeLinear"}:
+        return error
+    hint = "give dequantize=True, or --dequantize on the command line, to export the float model behind it"
+    return LegalizeError(error.what, where=error.where, hint=hint, document=error.document)
 
 
 def map_text(net: Net, backend: Backend) -> str:

@@ -87,6 +87,7 @@ def export(
     verify: bool = True,
     approximate: bool = False,
     in_place: bool = True,
+    dequantize: bool = False,
 ) -> ExportResult:
     """Convert a model and write ``<path>.prototxt``, ``<path>.caffemodel`` and ``<path>.map.json``.
 
@@ -105,6 +106,8 @@ def export(
         approximate: allow rules that are not exact.
         in_place: let activations write over their bottoms where that is safe; those values can then not be
             observed in the written net.
+        dequantize: of a quantized ONNX model, export the float model that QuantizeLinear and DequantizeLinear
+            were put into; the files are then no longer the quantized model.
 
     Returns:
         The files, the report and the measured errors.
@@ -126,6 +129,7 @@ def export(
         verify=verify,
         approximate=approximate,
         in_place=in_place,
+        dequantize=dequantize,
     )
 
 

@@ -43,6 +43,8 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--approximate", action="store_true", help=close)
     apart = "give every layer a blob of its own, so that each value can be observed"
     parser.add_argument("--no-in-place", action="store_true", help=apart)
+    plain = "of a quantized ONNX model, export the float model that QuantizeLinear was put into"
+    parser.add_argument("--dequantize", action="store_true", help=plain)
     parser.set_defaults(run=run)
 
 
@@ -67,6 +69,7 @@ def run(options: argparse.Namespace) -> None:
         verify=not options.no_verify,
         approximate=options.approximate,
         in_place=not options.no_in_place,
+        dequantize=options.dequantize,
     )
     print(result.report())
 

@@ -13,6 +13,7 @@ from onnx import ModelProto, ValueInfoProto
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.graph import Graph, Value
+from caffeforge.runtime.onnx_front.dequantized import dequantized
 from caffeforge.runtime.onnx_front.importer import Importer
 from caffeforge.runtime.onnx_front.interface import input_value
 from caffeforge.runtime.onnx_front.model_file import ModelFile, open_model
@@ -66,6 +67,7 @@ def read(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     custom: Mapping[str, CustomOp] | None = None,
+    dequantize: bool = False,
 ) -> OnnxSource:
     """Return a model as a hub graph of the example's shapes.
 
@@ -76,12 +78,16 @@ def read(
         input_names: names of the graph's inputs; the model's if not given.
         output_names: names of the graph's outputs; the model's if not given.
         custom: ops of a backend's own domain by name, as ``vendory.Focus``.
+        dequantize: read the float model that QuantizeLinear and DequantizeLinear were put into.
 
     Raises:
         CaffeforgeError: the file is no ONNX model, or holds what has no place in the hub.
         UsageError: the arguments do not fit the model.
     """
     file = open_model(model)
+    notes: list[str] = []
+    if dequantize:
+        file, notes = dequantized(file)
     example = _example(file, example_inputs)
     importer = Importer(file, {name: array.shape for name, array in example.items()}, custom)
     graph = importer.run()
@@ -93,7 +99,7 @@ def read(
     inputs = _renamed("input", graph.inputs, input_names)
     outputs = _renamed("output", graph.outputs, output_names)
     graph.verify()
-    notes = [f"{name} is kept as it is: {reason}" for name, reason in importer.reasons.items()]
+    notes += [f"{name} is kept as it is: {reason}" for name, reason in importer.reasons.items()]
     arrays = {name: example[model_name] for name, model_name in inputs.items()}
     return OnnxSource(graph, notes, arrays, file, inputs, outputs)
 

@@ -138,6 +138,7 @@ def test_the_tree_names_what_is_there() -> None:
         "README.md",
         "docs/architecture.md",
         "docs/custom-ops.md",
+        "docs/onnx.md",
         "docs/pytorch.md",
         "docs/rules.md",
         "docs/ops.md",
