@@ -10,11 +10,21 @@ import os
 import sys
 from collections.abc import Sequence
 
-from caffeforge.runtime.commands import backends, coverage, dump, explain, explain_error, export, run, verify
+from caffeforge.runtime.commands import (
+    backends,
+    coverage,
+    dump,
+    explain,
+    explain_error,
+    export,
+    run,
+    test,
+    verify,
+)
 from caffeforge.runtime.errors import CaffeforgeError, UsageError
 
 OK, AT_FAULT, USAGE = 0, 1, 2  # exit codes; argparse itself exits with 2
-COMMANDS = (export, run, verify, dump, backends, coverage, explain, explain_error)
+COMMANDS = (export, run, verify, dump, backends, coverage, test, explain, explain_error)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What a mapping says, as people read it: the types of a generated ``coverage.py``, and how it is found.
+"""What a mapping says, as people read it: the types of a generated ``coverage.py`` and ``examples.py``.
 
 Reports and the commands ``coverage`` and ``explain`` read it; nothing that converts a model does.
 """
@@ -105,6 +105,34 @@ class Coverage:
     dropped: tuple[Dropped, ...]
 
 
+class Example(NamedTuple):
+    """What ``example:`` of a rule says, as a graph.
+
+    Attributes:
+        subject: the op, or the pattern's name.
+        rule: where it stands, as ``vendorx/mapping.yaml:31``.
+        graph: text that ``Graph.parse`` reads.
+    """
+
+    subject: str
+    rule: str
+    graph: str
+
+
+class Untested(NamedTuple):
+    """What has no example, by name: where its rule stands.
+
+    Attributes:
+        ops: rules without ``example:``.
+        layers: layer types that no op with an example is written as.
+        patterns: those without ``example:``.
+    """
+
+    ops: Mapping[str, str]
+    layers: Mapping[str, str]
+    patterns: Mapping[str, str]
+
+
 def kind(entry: Entry) -> Kind:
     """Return how an op is written: by a layer always, by layers under conditions, or by other ops only."""
     direct = [way for way in entry.ways if way.layers or way.hook]
@@ -120,12 +148,39 @@ def of(backend: Backend) -> Coverage:
     Raises:
         UsageError: there is none.
     """
-    package = sys.modules[backend.descriptor.__module__].__package__
-    try:
-        module: Any = import_module(".coverage", package)
-    except ImportError:
-        hint = "generate it with gen-backend"
-        raise UsageError(f"the package of {backend.name} holds no coverage.py", hint=hint) from None
+    module = _table(backend, "coverage")
     return Coverage(
         module.OPS, module.LAYERS, module.CONSTRAINTS, module.PATTERNS, module.UNREAD, module.DROPPED
     )
+
+
+def examples_of(backend: Backend) -> tuple[Example, ...]:
+    """Return the examples of a backend's rules, its own and those that it inherits.
+
+    Raises:
+        UsageError: there is no table of them.
+    """
+    return tuple(Example(*entry) for entry in _table(backend, "examples").EXAMPLES)
+
+
+def without_example(backend: Backend) -> Untested:
+    """Return what no example of a backend's rules puts to the test."""
+    covered = of(backend)
+    subjects = {example.subject for example in examples_of(backend)}
+    ways = [way for name, entry in covered.ops.items() if name in subjects for way in entry.ways]
+    written = {layer for way in ways for layer in way.layers}
+    return Untested(
+        ops={name: entry.rule for name, entry in covered.ops.items() if name not in subjects},
+        layers={name: entry.rule for name, entry in covered.layers.items() if name not in written},
+        patterns={name: text.rule for name, text in covered.patterns.items() if name not in subjects},
+    )
+
+
+def _table(backend: Backend, name: str) -> Any:
+    """Return one module of a backend's generated package."""
+    package = sys.modules[backend.descriptor.__module__].__package__
+    try:
+        return import_module(f".{name}", package)
+    except ImportError:
+        hint = "generate it with gen-backend"
+        raise UsageError(f"the package of {backend.name} holds no {name}.py", hint=hint) from None

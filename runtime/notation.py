@@ -24,7 +24,7 @@ from caffeforge.generated.hub import OPS
 from caffeforge.runtime.array import Array, Dense
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Dim, Graph, Node, Symbol, Value
-from caffeforge.runtime.op import Op, python_name
+from caffeforge.runtime.op import CustomOp, Op, python_name
 
 SHOWN = 8  # constants of up to this many elements are printed
 
@@ -92,13 +92,18 @@ def _statement(node: Node, names: _Names) -> str:
     return f"{results} = {op}({', '.join([*operands, *fields])})  # {node.name}: {types}"
 
 
-def parse(text: str, weights: Mapping[str, Array]) -> Graph:
+def parse(text: str, weights: Mapping[str, Array], custom: Mapping[str, CustomOp] | None = None) -> Graph:
     """Return the graph that `text` describes, verified, with shapes inferred.
+
+    Args:
+        text: in the notation of this module.
+        weights: constants whose elements it does not give.
+        custom: ops of a backend's own domain that it may apply, by name.
 
     Raises:
         GraphError: with line and column of what is wrong.
     """
-    return _Parser(weights).graph(_function(text))
+    return _Parser(weights, custom or {}).graph(_function(text))
 
 
 def constants_of(text: str) -> dict[str, tuple[int, ...]]:
@@ -108,7 +113,7 @@ def constants_of(text: str) -> dict[str, tuple[int, ...]]:
         GraphError: it is not a graph.
     """
     function = _function(text)
-    parser = _Parser({})
+    parser = _Parser({}, {})
     parameters = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
     return {arg.arg: parser.declare(arg).shape[:] for arg, default in parameters if default is None}
 
@@ -126,8 +131,9 @@ def _function(text: str) -> ast.FunctionDef:
 
 
 class _Parser:
-    def __init__(self, weights: Mapping[str, Array]) -> None:
+    def __init__(self, weights: Mapping[str, Array], custom: Mapping[str, CustomOp]) -> None:
         self.weights = weights
+        self.custom = custom
         self.values: dict[str, Value] = {}
         self.nodes: list[Node] = []
 
@@ -204,11 +210,11 @@ class _Parser:
         if not isinstance(node, ast.Call):
             raise _error(node, "an op is applied as Op(operands, fields)")
         name = ast.unparse(node.func)
-        if name not in OPS:
+        if name not in OPS and name not in self.custom:
             raise _error(node, f"unknown op {name}")
         fields = {k.arg: _literal(k.value) for k in node.keywords if k.arg}
         try:
-            op = OPS[name](**fields)
+            op = (self.custom[name].op if name in self.custom else OPS[name])(**fields)
         except TypeError as error:
             raise _error(node, f"{name}: {str(error).partition('() ')[2]}") from None
         return op, [None if _is_none(arg) else self._operand(arg) for arg in node.args]

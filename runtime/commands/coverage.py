@@ -19,6 +19,8 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = describe(commands, shared, "coverage", "list what backends can write and read")
     parser.add_argument("backend", metavar="BACKEND", nargs="?", help=f"{BACKEND_HELP}; default: all")
+    rules = "list the rules without an example: what `caffeforge test` does not run"
+    parser.add_argument("--rules", action="store_true", help=rules)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -27,13 +29,14 @@ def run(options: argparse.Namespace) -> None:
     """Print the coverage of one backend or of all."""
     from caffeforge.runtime.backends import find, names
 
-    found = [_summary(find(name)) for name in ([options.backend] if options.backend else names())]
+    summary, text = (_rules, _rules_text) if options.rules else (_summary, _text)
+    found = [summary(find(name)) for name in ([options.backend] if options.backend else names())]
     if options.json:
         import json
 
         print(json.dumps(found, indent=1))
     else:
-        print("\n\n".join(map(_text, found)))
+        print("\n\n".join(map(text, found)))
 
 
 def _summary(backend: Any) -> dict[str, Any]:
@@ -74,6 +77,29 @@ def _text(found: dict[str, Any]) -> str:
     lines += _listed("constrained", list(found["constraints"]))
     lines += _listed("hooks", found["hooks"])
     lines += [f"  not inherited: {d['subject']} ({d['rule']}): {d['reason']}" for d in found["dropped"]]
+    return "\n".join(lines)
+
+
+def _rules(backend: Any) -> dict[str, Any]:
+    """Return which rules of a backend have an example, as plain data."""
+    from caffeforge.runtime import coverage
+
+    covered, untested = coverage.of(backend), coverage.without_example(backend)
+    return {
+        "backend": backend.name,
+        "examples": len(coverage.examples_of(backend)),
+        "rules": {key: len(getattr(covered, key)) for key in untested._fields},
+        "without_example": untested._asdict(),
+    }
+
+
+def _rules_text(found: dict[str, Any]) -> str:
+    counts = {key: (n, n - len(found["without_example"][key])) for key, n in found["rules"].items()}
+    said = ", ".join(f"{tested} of {n} {key}" for key, (n, tested) in counts.items())
+    lines = [f"{found['backend']}: {found['examples']} examples put to the test {said}"]
+    for key, rules in found["without_example"].items():
+        lines += [f"  {key} without an example ({len(rules)}):"] if rules else []
+        lines += [f"    {name}  {rule}" for name, rule in rules.items()]
     return "\n".join(lines)
 
 
