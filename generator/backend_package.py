@@ -6,7 +6,7 @@ from base64 import b64encode
 from dataclasses import replace
 from textwrap import wrap
 
-from caffeforge.generator import coverage, custom_ops, message_classes
+from caffeforge.generator import compatibility, coverage, custom_ops, message_classes
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.emitters import Emitters
@@ -61,6 +61,7 @@ def files(
     backend = Code(mapping.backend.text)
     base = {"header": header, "backend": backend}
     hub = replace(hub, ops=hub.ops | custom_ops.hub_ops(mapping.custom, printer))
+    inheritance.meaningless = compatibility.meaningless(mapping.layers, types)
     emit = Emitters(schema, types, hub, printer, inheritance).context(mapping.ops, mapping.net)
     readers = Readers(schema, types, hub, printer, inheritance)
     constraints = [rule for rule in mapping.constraints if rule.type.text not in mapping.unread]

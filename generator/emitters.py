@@ -81,8 +81,8 @@ class Emitters:
         inherited = self.inheritance is not None and self.inheritance.is_inherited(position)
         own = replace(self, printer=Printer(self.printer.functions, Diagnostics())) if inherited else self
         code = own.parameters.param(net.input, Scope({"X": Name("X", type=VALUE)}))
-        found, touched = own.printer.diagnostics, own.parameters.touched
-        if inherited and self.inheritance and self.inheritance.drops("net", position, found, touched):
+        found, uses = own.printer.diagnostics, own.parameters.uses
+        if inherited and self.inheritance and self.inheritance.drops("net", position, found, uses):
             return Code("")
         head = "def input_layer(X: Value) -> LayerParam:\n"
         body = indented(f"return {code}", 4)
@@ -94,8 +94,8 @@ class Emitters:
             return self._function(name, op, alternative)
         own = replace(self, printer=Printer(self.printer.functions, Diagnostics()))
         function = own._function(name, op, alternative)
-        found, touched = own.printer.diagnostics, own.parameters.touched
-        return None if self.inheritance.drops(op.name, alternative.position, found, touched) else function
+        found, uses = own.printer.diagnostics, own.parameters.uses
+        return None if self.inheritance.drops(op.name, alternative.position, found, uses) else function
 
     def _function(self, name: Code, op: HubOp, alternative: Alternative) -> dict[str, Any]:
         parameters, scope = self._parameters(op)

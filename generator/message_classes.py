@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from caffeforge.generator.compatibility import Inheritance
+from caffeforge.generator.compatibility import Inheritance, Uses
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.proto import ProtoField, ProtoMessage, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, is_name, list_of, literal, tuple_of
@@ -52,8 +52,8 @@ def layer_types(
     for name, (key, params) in types.items():
         missing = [param for param in params if param.text not in known]
         if inheritance.is_inherited(key.position):
-            touched = [("LayerParameter", param.text) for param in params]
-            if inheritance.drops(name, key.position, Diagnostics(), touched):
+            uses = Uses(read=[("LayerParameter", param.text) for param in params])
+            if inheritance.drops(name, key.position, Diagnostics(), uses):
                 continue
         for param in missing:
             diagnostics.unknown("unknown-field", param.position, "field of LayerParameter", param.text, known)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from caffeforge.generator import types
-from caffeforge.generator.compatibility import Touched
+from caffeforge.generator.compatibility import Uses
 from caffeforge.generator.diagnostics import Position
 from caffeforge.generator.expression import Printer, Scope
 from caffeforge.generator.mapping import LayerEntry
@@ -25,13 +25,13 @@ Entries = Sequence[tuple[Scalar, Node]]
 
 
 class ParameterPrinter:
-    """Prints the parameters of layers; remembers which fields it wrote."""
+    """Prints the parameters of layers; remembers which fields it wrote and which it left out."""
 
     def __init__(self, schema: ProtoSchema, types: Mapping[str, LayerType], printer: Printer) -> None:
         self.schema = schema
         self.types = types
         self.printer = printer
-        self.touched: list[Touched] = []
+        self.uses = Uses()
 
     def param(self, entry: LayerEntry, scope: Scope) -> str:
         """Return the Python that builds the parameters of one layer."""
@@ -45,6 +45,9 @@ class ParameterPrinter:
 
     def _fields(self, entries: Entries, known: Sequence[ProtoField], message: str, scope: Scope) -> list[str]:
         printed = []
+        given = {key.text for key, _ in entries}
+        if message != "LayerParameter":  # its other fields belong to other layer types, or to none
+            self.uses.absent += [(message, field.name) for field in known if field.name not in given]
         for key, node in entries:
             field = next((f for f in known if f.name == key.text), None)
             if field is None:
@@ -53,9 +56,17 @@ class ParameterPrinter:
                     "unknown-field", key.position, f"field of {message}", key.text, names
                 )
                 continue
-            self.touched.append((message, field.name))
+            always = field.label == "repeated" or self._is_always_there(field, node, scope)
+            (self.uses.present if always else self.uses.read).append((message, field.name))
             printed.append(f"{python_name(field.name)}={self._value(field, node, scope)}")
         return printed
+
+    def _is_always_there(self, field: ProtoField, node: Node, scope: Scope) -> bool:
+        """Tell whether what stands for a field is a value for every node; if in doubt, it is not."""
+        if not isinstance(node, Scalar) or self._is_enum_word(field, node, scope):
+            return True
+        given = self.printer.infer(source_of(node), scope)
+        return not given.optional and given.kind not in ("any", "none")
 
     def _value(self, field: ProtoField, node: Node, scope: Scope) -> str:
         if field.label == "repeated" and not isinstance(node, Scalar):
@@ -71,13 +82,16 @@ class ParameterPrinter:
             sentence = f"{field.name} takes one value, no list"
             self.printer.diagnostics.error("field-value", node.position, sentence)
             return "None"
-        if field.kind == "enum" and node.text.isidentifier() and node.text not in scope.names:
+        if self._is_enum_word(field, node, scope):
             return self._enum(field, node)
         source = source_of(node)
         if field.kind == "enum":
             self._check_words(field, source)
         due = field_type(field, self.schema)
         return self.printer.print(source, scope, types.optional(due))
+
+    def _is_enum_word(self, field: ProtoField, node: Scalar, scope: Scope) -> bool:
+        return field.kind == "enum" and node.text.isidentifier() and node.text not in scope.names
 
     def _message(self, field: ProtoField, node: YamlMapping, scope: Scope) -> str:
         if field.kind != "message":

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from caffeforge.generator.compatibility import Inheritance, Touched
+from caffeforge.generator.compatibility import Inheritance, Uses
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hooks import Hooks
@@ -69,9 +69,9 @@ class Readers:
         for constraint in constraints:
             inherited = self.inheritance.is_inherited(constraint.type.position)
             own = replace(self, printer=Printer(self.printer.functions, Diagnostics())) if inherited else self
-            function, touched = own._constraint(constraint, by_type.get(constraint.type.text))
+            function, uses = own._constraint(constraint, by_type.get(constraint.type.text))
             found, at = own.printer.diagnostics, constraint.type.position
-            if inherited and self.inheritance.drops(constraint.type.text, at, found, touched):
+            if inherited and self.inheritance.drops(constraint.type.text, at, found, uses):
                 continue
             if function is not None:
                 functions.append(function)
@@ -81,20 +81,20 @@ class Readers:
 
     def _constraint(
         self, constraint: ConstraintRule, rule: Rule | None
-    ) -> tuple[dict[str, Any] | None, list[Touched]]:
+    ) -> tuple[dict[str, Any] | None, Uses]:
         """Return a constraint's function, None if there is no such layer type, and the fields it reads."""
         at, kind = constraint.type.position, constraint.type.text
         layer = self.types.get(kind)
         if layer is None:
             self.printer.diagnostics.unknown("unknown-layer", at, "layer type", kind, self.types)
-            return None, []
+            return None, Uses()
         name = function_name("constrain", layer.name, 0, 1, self.taken)
         self.taken.add(name)
         shared = rule.alternatives[0].let if rule is not None else ()
         check = Rule(constraint.type, (Alternative(at, shared, constraint.require),))
         used: set[str] = set()
         function = self._function(name, layer, check, used) | {"name": name}
-        return function, [(layer.message, f.name) for f in layer.fields if f.name in used]
+        return function, Uses(read=[(layer.message, f.name) for f in layer.fields if f.name in used])
 
     def _reader(self, rule: Rule, layer: LayerType, inherited: bool) -> tuple[dict[str, Any], str] | None:
         """Return a type's function and table entry; None if it is inherited and the schema cannot hold it."""
@@ -105,10 +105,13 @@ class Readers:
         function = own._function(name, layer, rule, used)
         own._check_fields((scalar for a in rule.alternatives for scalar in a.reads), layer)
         reads = [f.name for f in layer.fields if f.name in used]
-        touched = [(layer.message, field) for field in reads]
         at = rule.name.position
-        if inherited and self.inheritance.drops(layer.name, at, own.printer.diagnostics, touched):
+        uses = Uses(read=[(layer.message, field) for field in reads])
+        guards = [_guard(field, why, place(at)) for field, why in self.inheritance.guarded(at, uses)]
+        uses = Uses(present=uses.read)
+        if inherited and self.inheritance.drops(layer.name, at, own.printer.diagnostics, uses):
             return None
+        function["body"] = Code("\n".join([*guards, function["body"]]))
         for scalar in rule.ignore if not inherited else ():
             if scalar.text in reads:
                 sentence = f"the rule reads {scalar.text}, so that ignoring it has no effect"
@@ -201,3 +204,10 @@ class Readers:
         if not guard:
             return [*definitions, *body]
         return [*definitions, f"if {guard}:", *(str(indented(line, 4)) for line in [*body, "return"])]
+
+
+def _guard(field: str, why: str, rule: str) -> str:
+    """Return the statements that refuse a layer without a field whose default the rule does not know."""
+    sentence = f"{field} is not set: {why}; set it"
+    refusal = call("raise Refused", [str(literal(sentence)), str(literal(rule))], 0, margin=8)
+    return str(indented("\n".join([f"if param.{python_name(field)} is None:", indented(refusal, 4)]), 4))

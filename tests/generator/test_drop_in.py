@@ -19,8 +19,6 @@ from caffeforge.runtime.errors import LegalizeError
 DIALECTS = Path(__file__).resolve().parents[3] / "shared" / "dialects"
 FACTS = sorted((DIALECTS / "facts").glob("*.json"))
 PREVENTED = {  # the first construct that the base's rules do not know, by the op that needs it
-    "cambricon": ("BatchNormalization", "BatchNormParameter"),
-    "inisis": ("Conv", "ConvolutionParameter"),
     "nart_caffe": ("Conv", "ConvolutionParameter"),
     "ppq": ("Conv", "ConvolutionParameter"),
     "segnet": ("Conv", "ConvolutionParameter"),
@@ -39,10 +37,11 @@ def backend(facts: Path, folder: Path) -> ModuleType:
     (source / "caffe.proto").write_bytes(text)
     package = generate(source / "caffe.proto")
     write(package, folder / "out")
-    return _imported(folder / "out" / package.name)
+    return imported(folder / "out" / package.name)
 
 
-def _imported(folder: Path) -> ModuleType:
+def imported(folder: Path) -> ModuleType:
+    """Return the package in a folder, imported under a name of its own."""
     name = f"drop_in_{folder.name}"
     spec = importlib.util.spec_from_file_location(
         name, folder / "__init__.py", submodule_search_locations=[str(folder)]
