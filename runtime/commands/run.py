@@ -26,6 +26,8 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     given.add_argument("--input", action="append", type=_input, metavar="NAME=FILE.npy", help=array)
     given.add_argument("--random", action="store_true", help="feed normally distributed numbers")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for --random; default: 0")
+    fill = "for --random: the number in inputs that take integers or truth values, as 0 or 1"
+    parser.add_argument("--fill", type=int, metavar="N", help=fill)
     parser.add_argument("--blobs", metavar="NAMES", help="which blobs, as a,b; default: the net's outputs")
     parser.add_argument("--out", type=Path, metavar="FILE.npz", help="where to save them")
     parser.set_defaults(run=run)
@@ -34,7 +36,10 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print shape and range of each blob; save the blobs if asked to."""
     net, notes = _loaded(options)
-    inputs = _random(net, options.seed) if options.random else _arrays(options.input)
+    if options.random:
+        inputs = _random(net, options.seed, options.fill)
+    else:
+        inputs = _arrays(options.input, None if is_onnx(options) else "float32")
     blobs = options.blobs.split(",") if options.blobs else None
     found = net.run(inputs, blobs)
     for note in notes:
@@ -66,15 +71,32 @@ def _input(text: str) -> tuple[str, str]:
     return name, file
 
 
-def _random(net: LoadedNet | LoadedOnnx, seed: int) -> dict[str, Any]:
+def _random(net: LoadedNet | LoadedOnnx, seed: int, fill: int | None) -> dict[str, Any]:
+    """Return random numbers for inputs of floats; integers, which mean places or sizes, are all `fill`.
+
+    Raises:
+        UsageError: an input takes integers and there is no `fill`.
+    """
     import numpy as np
 
     generator = np.random.default_rng(seed)
-    return {name: generator.standard_normal(shape, np.float32) for name, shape in net.inputs.items()}
+    whole: Mapping[str, str] = getattr(net, "whole", {})  # a Caffe net has floats alone
+    found: dict[str, Any] = {}
+    for name, shape in net.inputs.items():
+        if name not in whole:
+            found[name] = generator.standard_normal(shape, np.float32)
+        elif fill is None:
+            raise UsageError(
+                f"input {name} takes {whole[name]}, for which random numbers mean nothing",
+                hint=f"add --fill 0 to fill it with zeros, or give --input {name}=FILE.npy and all others",
+            )
+        else:
+            found[name] = np.full(shape, fill, np.int64)
+    return found
 
 
-def _arrays(given: list[tuple[str, str]]) -> dict[str, Any]:
-    """Return the arrays in the files, as float32.
+def _arrays(given: list[tuple[str, str]], dtype: str | None) -> dict[str, Any]:
+    """Return the arrays in the files, as `dtype`; as they are if it is None.
 
     Raises:
         UsageError: a name is given twice.
@@ -93,7 +115,7 @@ def _arrays(given: list[tuple[str, str]]) -> dict[str, Any]:
             raise FileError(f"the input cannot be read: {reason}", where=file) from None
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
             raise FileError("the input is no array of numbers", where=file, hint="save it by numpy.save")
-        arrays[name] = array.astype(np.float32)
+        arrays[name] = array if dtype is None else array.astype(dtype)
     return arrays
 
 

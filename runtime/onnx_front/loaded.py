@@ -23,6 +23,7 @@ class LoadedOnnx:
     Attributes:
         graph: what it computes.
         inputs: the shape of each input as the model declares it; 1 for a size that it leaves open.
+        whole: the type of each input that takes integers or truth values.
         notes: nodes that the hub could not say, and why.
     """
 
@@ -32,6 +33,9 @@ class LoadedOnnx:
         self.inputs = {
             value.name: tuple(dim if isinstance(dim, int) else 1 for dim in value.dims)
             for value in graph.inputs
+        }
+        self.whole = {
+            value.name: value.dtype for value in graph.inputs if numpy_dtype(value.dtype).kind in "iub"
         }
         self._executor = Executor(graph)
 
