@@ -11,6 +11,7 @@ import pytest
 
 from caffeforge.runtime import cli, coverage
 from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.rule_conditions import Observer
 from caffeforge.runtime.rule_tests import Outcome, Trial, run_examples
 from tests import checkout
 from tests.docs.backends import build
@@ -42,10 +43,17 @@ ops:
       - {expr: X.rank == 4, else: four axes}
     layer: ReLU
     example: Relu(float32[2])
+  Sin:
+    require:
+      - {expr: input.rank == 1, else: one axis}
+    rewrite: output = Cos(Sub(1.5707964, input))
   vendory.Twice:
     layer: Power
     fields: {scale: 2.0}
     example: vendory.Twice(float32[2])
+constraints:
+  Power:
+    - {expr: scale < 9, else: small scales, source: data sheet}
 patterns:
   Softer:
     match: y = Log(Add(Exp(x), one))
@@ -104,6 +112,24 @@ def test_prints_json(vendory: Backend, capsys: pytest.CaptureFixture[str]) -> No
     found = json.loads(capsys.readouterr().out)
     assert found["passed"] + found["refused"] + found["failed"] == len(found["examples"])
     assert {e["outcome"] for e in found["examples"] if e["subject"] == "Neg"} == {"failed"}
+
+
+def test_tells_which_conditions_were_true_and_which_false(
+    vendory: Backend, capsys: pytest.CaptureFixture[str]
+) -> None:
+    observer = Observer(vendory)
+    run_examples(observer.backend)
+    found = {s.subject: s for s in observer.found() if s.condition.rule.startswith("vendor/")}
+    assert (found["HardSwish"].true, found["HardSwish"].false) == (True, True)
+    assert (found["Relu"].true, found["Relu"].false) == (False, True)
+    assert (found["Sin"].true, found["Sin"].false) == (False, False)
+    assert (found["Power"].true, found["Power"].false) == (True, False)
+    assert cli.main(["test", folder(vendory), "--conditions"]) == 1
+    printed = capsys.readouterr().out
+    assert "  never true: Relu  X.rank == 4  [vendor/mapping.yaml:" in printed
+    assert "  never asked: Sin  input.rank == 1  [vendor/mapping.yaml:" in printed
+    assert "  never false: Power  scale < 9  [vendor/mapping.yaml:" in printed
+    assert "HardSwish  X.rank" not in printed.partition("conditions were seen")[2]
 
 
 def test_a_backend_without_examples_is_not_taken_for_tested(
