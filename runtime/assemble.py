@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from caffeforge.generated import hub
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.emit import LayerCall
 from caffeforge.runtime.errors import LegalizeError
-from caffeforge.runtime.graph import Graph, Value
+from caffeforge.runtime.graph import Graph, Node, Value
+from caffeforge.runtime.legalize import legalize
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.refusal import Refused
 
@@ -35,6 +37,8 @@ def assemble(graph: Graph, calls: Sequence[LayerCall], backend: Backend) -> Net:
             )
         )
     net = Net(graph.name, layers, inputs)
+    for value in graph.outputs:
+        _keep_loose(net, value, backend)
     _take_loose_tops(net, {value.name for value in graph.outputs}, backend)
     return net
 
@@ -48,6 +52,30 @@ def _inputs(
         return [], [Layer(value.name, backend.net.input(value), (), (value.name,)) for value in values]
     except Refused as refused:
         raise LegalizeError(f"an input of a Caffe net has a fixed shape: {refused.sentence}") from None
+
+
+def _keep_loose(net: Net, output: Value, backend: Backend) -> None:
+    """Copy an output that layers read as well: Caffe's outputs are the blobs that no layer reads.
+
+    The layer that computes it, and those that read it, then use a blob of another name. A dialect that has
+    no layer for a copy keeps the output as a blob that is read by its name only.
+    """
+    blob = output.name
+    writer = next((layer for layer in net.layers if blob in layer.tops), None)
+    if writer is None or not writer.bottoms or all(blob not in layer.bottoms for layer in net.layers):
+        return
+    inner = Value(f"{blob}/read", output.dtype, output.dims)
+    node = Node(f"{blob}/output", hub.Identity(), [inner], [Value(blob, output.dtype, output.dims)])
+    try:
+        calls = legalize(Graph("copy", [inner], node.outputs, [node]), backend)
+    except LegalizeError:
+        return
+    for layer in net.layers:
+        layer.bottoms = tuple(inner.name if name == blob else name for name in layer.bottoms)
+    writer.tops = tuple(inner.name if name == blob else name for name in writer.tops)
+    for call in calls:
+        bottoms, tops = (tuple(value.name for value in values) for values in (call.bottoms, call.tops))
+        net.layers.append(Layer(call.name, call.param, bottoms, tops, call.blobs, rule=call.rule))
 
 
 def _take_loose_tops(net: Net, outputs: set[str], backend: Backend) -> None:
