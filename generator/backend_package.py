@@ -141,6 +141,8 @@ def _net(
         "views": net.views,
         "shared": net.shared,
         "takes_in_place": net.takes_in_place,
+        "training": net.training,
+        "data": net.data,
     }
     for key, words in lists.items():
         held = tuple(word.text for word in words if known(word))

@@ -117,6 +117,8 @@ class NetRule:
         views: layer types whose tops share their bottom's memory.
         shared: layer types whose weights are written once for layers that have the same.
         takes_in_place: layer types that are read in place as well, though never written so.
+        training: layer types that are left out when a net is read, where nothing reads what they compute.
+        data: layer types that read files or memory; their tops are inputs of a net that is read.
     """
 
     input: LayerEntry | None = None
@@ -125,6 +127,8 @@ class NetRule:
     views: tuple[Scalar, ...] = ()
     shared: tuple[Scalar, ...] = ()
     takes_in_place: tuple[Scalar, ...] = ()
+    training: tuple[Scalar, ...] = ()
+    data: tuple[Scalar, ...] = ()
 
 
 @dataclass

@@ -25,7 +25,7 @@ REWRITES_KEYS = ("fusions", "lowerings", "impossible")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "torch", "reference")
 RESERVED_BACKENDS = ("hub", "onnx")  # packages of caffeforge's own in generated/
-NET_KEYS = ("input", "loose_tops", "in_place", "views", "shared", "takes_in_place")
+NET_KEYS = ("input", "loose_tops", "in_place", "views", "shared", "takes_in_place", "training", "data")
 
 
 def read_rewrites(root: Mapping, diagnostics: Diagnostics) -> RewritesFile:

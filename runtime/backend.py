@@ -83,6 +83,8 @@ class NetStyle:
         views: layer types whose tops share their bottom's memory.
         shared: layer types whose weights are written once for layers that have the same.
         takes_in_place: layer types that are read in place as well, though never written so.
+        training: layer types that are left out when a net is read, where nothing reads what they compute.
+        data: layer types that read files or memory; their tops are inputs of a net that is read.
     """
 
     input: Callable[[Value], LayerParam] | None = None
@@ -91,6 +93,8 @@ class NetStyle:
     views: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     takes_in_place: tuple[str, ...] = ()
+    training: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

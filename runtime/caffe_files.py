@@ -90,7 +90,7 @@ def read_files(prototxt: Path, weights: Path | None, backend: Backend, *, compar
     text = read_text(prototxt, backend)
     if weights is not None:
         return join(text, weights, backend, compare=compare)
-    text.net.notes = unshared(text)
+    text.net.notes = [*text.net.notes, *unshared(text)]
     return text.net
 
 

@@ -45,7 +45,7 @@ def join(text: Prototxt, path: Path, backend: Backend, *, compare: bool) -> Net:
     _share(text, blobs)
     for index, arrays in blobs.items():
         text.net.layers[index].blobs = arrays
-    text.net.notes = notes
+    text.net.notes = [*text.net.notes, *notes]
     return text.net
 
 

@@ -23,6 +23,7 @@ from caffeforge.runtime.in_place import unsafe
 from caffeforge.runtime.legacy.v1_net import upgraded_layer
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.private_pool import PrivatePool, typed_layer
+from caffeforge.runtime.training_layers import for_inference
 from caffeforge.runtime.unknown_names import Unknown, UnknownName, merged, unknown_names
 
 # What a LayerParameter says of training, sharing and phases: none of it is a parameter of a layer.
@@ -50,7 +51,7 @@ class Prototxt:
     Attributes:
         net: its layers have no blobs yet.
         sharing: for each layer of `net`, the shares of its first blobs.
-        dropped: names of the layers that the net has only in other phases or stages.
+        dropped: names of the layers that the net has only in other phases or stages, or only for training.
         source: the text and its name, for places in messages.
         indices: for each layer of `net`, its index among the layers of the text.
     """
@@ -179,8 +180,12 @@ class _Reader:
                 problems.append(problem)
         if problems:
             raise joined(merged(problems), self.source.name)
-        net = Net(getattr(proto, self.net_name), layers, self._inputs(proto))
-        return Prototxt(net, tuple(sharing), frozenset(dropped), self.source, tuple(indices))
+        inference = for_inference(layers, self.backend.net)
+        kept = inference.layers
+        dropped.update(layer.name for index, layer in enumerate(layers) if index not in kept)
+        net = Net(getattr(proto, self.net_name), list(kept.values()), self._inputs(proto), inference.notes)
+        shares, places = tuple(sharing[index] for index in kept), tuple(indices[index] for index in kept)
+        return Prototxt(net, shares, frozenset(dropped), self.source, places)
 
     def _refuse_net_fields(self, proto: Proto) -> None:
         given = [descriptor.name for descriptor, _ in proto.ListFields()]

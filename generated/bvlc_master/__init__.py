@@ -72,6 +72,18 @@ BACKEND: Final = Backend(
         views=("Concat", "Flatten", "Reshape", "Slice", "Split"),
         shared=("Bias", "Convolution", "Deconvolution", "Embed", "InnerProduct", "PReLU", "Scale"),
         takes_in_place=("Clip", "MVN", "Softmax", "Swish"),
+        training=(
+            "Accuracy",
+            "ContrastiveLoss",
+            "EuclideanLoss",
+            "HDF5Output",
+            "HingeLoss",
+            "InfogainLoss",
+            "MultinomialLogisticLoss",
+            "SigmoidCrossEntropyLoss",
+            "SoftmaxWithLoss",
+        ),
+        data=("Data", "HDF5Data", "ImageData", "MemoryData", "WindowData"),
     ),
 )
 

@@ -28,46 +28,46 @@ def input_layer(X: Value) -> LayerParam:
 
 
 def emit_abs(e: Emit, op: hub.Abs, X: Value, Y: Value) -> None:
-    """Abs -> AbsVal (bvlc/mapping.yaml:83)."""
+    """Abs -> AbsVal (bvlc/mapping.yaml:94)."""
     e.layer(layers.AbsVal(), (X,), tops=(Y,))
 
 
 def emit_add_1(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Eltwise (bvlc/mapping.yaml:87)."""
+    """Add -> Eltwise (bvlc/mapping.yaml:98)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:87")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:98")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:87")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:98")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:87")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:98")
     e.layer(layers.Eltwise(operation="SUM"), (A, B), tops=(C,))
 
 
 def emit_add_2(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:91)."""
+    """Add -> other ops (bvlc/mapping.yaml:102)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:91")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:102")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:91")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:102")
     e.apply(hub.Add(), (B, A), (C,))
 
 
 def emit_add_3(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Power (bvlc/mapping.yaml:93)."""
+    """Add -> Power (bvlc/mapping.yaml:104)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:93")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:104")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:93")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:104")
     e.layer(layers.Power(shift=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_add_4(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Bias (bvlc/mapping.yaml:97)."""
+    """Add -> Bias (bvlc/mapping.yaml:108)."""
     span = lib.span_of(A.shape, B.shape)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:97")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:108")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:97")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:108")
     e.layer(
         layers.Bias(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -77,69 +77,69 @@ def emit_add_4(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_add_5(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Reshape + Bias (bvlc/mapping.yaml:106)."""
+    """Add -> Reshape + Bias (bvlc/mapping.yaml:117)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:106")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:117")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:106")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:117")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:106")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:117")
     shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
     e.layer(layers.Bias(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
 
 
 def emit_add_6(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:115)."""
+    """Add -> other ops (bvlc/mapping.yaml:126)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:115")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:126")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:115")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:126")
     e.apply(hub.Add(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_add_7(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:117)."""
+    """Add -> other ops (bvlc/mapping.yaml:128)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:117")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:128")
     e.apply(hub.Add(), (B, A), (C,))
 
 
 def emit_add_8(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:119)."""
+    """Add -> other ops (bvlc/mapping.yaml:130)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:119",
+            "bvlc/mapping.yaml:130",
         )
     e.apply(hub.Add(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_add_9(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:121)."""
+    """Add -> other ops (bvlc/mapping.yaml:132)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:121")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:132")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:121")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:132")
     e.apply(hub.Add(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_and_1(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> Eltwise (bvlc/mapping.yaml:126)."""
+    """And -> Eltwise (bvlc/mapping.yaml:137)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:126")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:137")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:126")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:137")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:126")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:137")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> other ops (bvlc/mapping.yaml:129)."""
+    """And -> other ops (bvlc/mapping.yaml:140)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:129")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:140")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:129")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:140")
     e.apply(
         hub.And(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -148,10 +148,10 @@ def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:138)."""
+    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:149)."""
     along = lib.axis_of(op.axis, data.rank)
     if op.select_last_index != 1:
-        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:138")
+        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:149")
     top = e.layer(layers.ArgMax(axis=along), (data,))
     if op.keepdims == 0:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.free_batch(reduced.shape, along != 0))), (top,))
@@ -159,11 +159,11 @@ def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:146)."""
+    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:157)."""
     along = lib.axis_of(op.axis, data.rank)
     size = data.shape[along]
     if along != data.rank - 1:
-        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:146")
+        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:157")
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(-1, 1, size, 1))), (data,))
     top = e.layer(layers.Pooling(pool="MAX", kernel_h=size, kernel_w=1), (top,), loose=1, kept=1)
     e.layer(
@@ -174,17 +174,17 @@ def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_3(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> other ops (bvlc/mapping.yaml:156)."""
+    """ArgMax -> other ops (bvlc/mapping.yaml:167)."""
     along = lib.axis_of(op.axis, data.rank)
     order = tuple(i for i in range(along)) + tuple(i + along + 1 for i in range(data.rank - along - 1)) + (along,)
     if along == data.rank - 1:
-        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:156")
+        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:167")
     places = e.value(hub.ArgMax(axis=-1, keepdims=0), (e.value(hub.Transpose(perm=order), (data,)),))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, along != 0)), (places,), (reduced,))
 
 
 def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
-    """ArgMin -> other ops (bvlc/mapping.yaml:162)."""
+    """ArgMin -> other ops (bvlc/mapping.yaml:173)."""
     e.apply(
         hub.ArgMax(axis=op.axis, keepdims=op.keepdims, select_last_index=op.select_last_index),
         (e.value(hub.Neg(), (data,)),),
@@ -226,23 +226,23 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (bvlc/mapping.yaml:174)."""
+    """AveragePool -> Pooling (bvlc/mapping.yaml:185)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:174")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:185")
     if begins != lib.zeros(2):
-        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:174")
+        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:185")
     if op.count_include_pad != 0:
-        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:174")
+        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:185")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:174")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:185")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:174",
+            "bvlc/mapping.yaml:185",
         )
     e.layer(
         layers.Pooling(
@@ -258,25 +258,25 @@ def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:183)."""
+    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:194)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:183")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:194")
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:183")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:194")
     if begins != op.pads[2:]:
-        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:183")
+        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:194")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:183",
+            "bvlc/mapping.yaml:194",
         )
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:183")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:194")
     top = e.layer(
         layers.Pooling(
             pool="AVE",
@@ -297,25 +297,25 @@ def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:203)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:214)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:203")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:214")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:203")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:214")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:203")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:214")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:207)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:218)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:207")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:218")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.AveragePool(
@@ -331,11 +331,11 @@ def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:212)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:223)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if counted:
-        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:212")
+        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:223")
     mean = e.value(
         hub.AveragePool(
             kernel_shape=op.kernel_shape,
@@ -357,14 +357,14 @@ def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_7(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:216)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:227)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     weight = 1 / lib.product(op.kernel_shape)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:216")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:227")
     if op.dilations == lib.ones(axes):
-        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:216")
+        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:227")
     e.apply(
         hub.Conv(
             kernel_shape=op.kernel_shape,
@@ -379,30 +379,30 @@ def emit_average_pool_7(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_8(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:221)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:232)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:221")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:232")
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:221")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:232")
     padded = e.value(hub.Pad(pads=(0, 0) + begins + (0, 0) + op.pads[axes:]), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (padded,), (Y,))
 
 
 def emit_average_pool_9(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:225)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:236)."""
     axes = len(op.kernel_shape)
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:225")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:236")
     if op.pads != lib.zeros(6):
-        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:225")
+        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:236")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:225")
+        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:236")
     flat = e.value(
         hub.AveragePool(kernel_shape=k[1:], strides=s[1:]),
         (e.value(hub.Reshape(shape=planes), (X,)),),
@@ -427,13 +427,13 @@ def emit_batch_normalization(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:237)."""
+    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:248)."""
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:237")
+        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:248")
     if running_var is not None:
-        raise Refused("running_var is not computed", "bvlc/mapping.yaml:237")
+        raise Refused("running_var is not computed", "bvlc/mapping.yaml:248")
     if op.training_mode != 0:
-        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:238")
+        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:249")
     top = e.layer(
         layers.BatchNorm(use_global_stats=True, eps=op.epsilon),
         (X,),
@@ -443,16 +443,16 @@ def emit_batch_normalization(
 
 
 def emit_cast_1(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> Split (bvlc/mapping.yaml:250)."""
+    """Cast -> Split (bvlc/mapping.yaml:261)."""
     if op.to == lib.element_type("bool"):
-        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:250")
+        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:261")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
 def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> other ops (bvlc/mapping.yaml:252)."""
+    """Cast -> other ops (bvlc/mapping.yaml:263)."""
     if op.to != lib.element_type("bool"):
-        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:252")
+        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:263")
     e.apply(hub.Greater(), (e.value(hub.Abs(), (input,)), 0.0), (output,))
 
 
@@ -468,43 +468,43 @@ def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:258)."""
+    """Clip -> other ops (bvlc/mapping.yaml:269)."""
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:258")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:269")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:258")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:269")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU (bvlc/mapping.yaml:260)."""
+    """Clip -> ReLU (bvlc/mapping.yaml:271)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:260")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:271")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:260")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:271")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:260")
+        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:271")
     e.layer(layers.ReLU(), (input,), tops=(output,))
 
 
 def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Eltwise (bvlc/mapping.yaml:262)."""
+    """Clip -> Power + Eltwise (bvlc/mapping.yaml:273)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:262")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:273")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:262")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:273")
     if op.min == 0:
-        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:262")
+        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:273")
     bound = e.layer(layers.Power(scale=0, shift=op.min), (input,))
     e.layer(layers.Eltwise(operation="MAX"), (input, bound), tops=(output,))
 
 
 def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:270)."""
+    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:281)."""
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:270")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:281")
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:270")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:281")
     bound = e.layer(layers.Power(scale=0, shift=-op.max), (input,))
     negative = e.layer(layers.Power(scale=-1), (input,))
     top = e.layer(layers.Eltwise(operation="MAX"), (negative, bound))
@@ -512,22 +512,22 @@ def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_6(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:284)."""
+    """Clip -> other ops (bvlc/mapping.yaml:295)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:284")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:295")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:284")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:295")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:284")
+        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:295")
     e.apply(hub.Clip(max=op.max), (e.value(hub.Clip(min=op.min), (input,)),), (output,))
 
 
 def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> Concat (bvlc/mapping.yaml:290)."""
+    """Concat -> Concat (bvlc/mapping.yaml:301)."""
     if not len(inputs) > 0:
-        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:290")
+        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:301")
     if not all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:290")
+        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:301")
     e.layer(
         layers.Concat(axis=lib.axis_of(op.axis, concat_result.rank)),
         (*inputs,),
@@ -536,15 +536,15 @@ def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:294)."""
+    """Concat -> other ops (bvlc/mapping.yaml:305)."""
     along = lib.axis_of(op.axis, concat_result.rank)
     counts = tuple(tuple(x.shape[i] if i == along else 1 for i in range(x.rank)) for x in inputs)
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:294")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:305")
     if lib.axis_of(op.axis, concat_result.rank) == 0:
-        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:294")
+        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:305")
     if not all(tuple(x.shape[0] == 1 for x in inputs)):
-        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:294")
+        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:305")
     grain = e.value(
         hub.Mul(),
         (
@@ -564,9 +564,9 @@ def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:301)."""
+    """Concat -> other ops (bvlc/mapping.yaml:312)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:301")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:312")
     e.apply(
         hub.Concat(axis=op.axis),
         [e.value(hub.Identity(), (x,)) if lib.is_constant(x) else x for x in inputs],
@@ -575,12 +575,12 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:308)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:319)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:308")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:319")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:308")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:319")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -601,12 +601,12 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:322)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:333)."""
     axes = len(op.kernel_shape)
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:322")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:333")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:322")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:333")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -624,12 +624,12 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> other ops (bvlc/mapping.yaml:334)."""
+    """Conv -> other ops (bvlc/mapping.yaml:345)."""
     axes = len(op.kernel_shape)
     even = lib.pads_by_stride(op.pads[:axes], op.pads[axes:], op.strides)
     skipped = lib.quotient(lib.sub(even, op.pads[:axes]), op.strides)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:334")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:345")
     every = e.value(
         hub.Conv(
             kernel_shape=op.kernel_shape,
@@ -659,17 +659,17 @@ def emit_conv_transpose_1(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:350)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:361)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:350")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:361")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:350")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:361")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:350")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:361")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -697,17 +697,17 @@ def emit_conv_transpose_2(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:366)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:377)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:366")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:377")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:366")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:377")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:366")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:377")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -732,15 +732,15 @@ def emit_conv_transpose_3(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:380)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:391)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = tuple(t * (n - 1) + 1 + e for n, t, e in zip(op.kernel_shape, d, extra, strict=True))
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:380")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:391")
     if lib.divides(d, extra):
-        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:380")
+        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:391")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -764,14 +764,14 @@ def emit_conv_transpose_4(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> other ops (bvlc/mapping.yaml:392)."""
+    """ConvTranspose -> other ops (bvlc/mapping.yaml:403)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     even = tuple(min(b, e) for b, e in zip(op.pads[:axes], op.pads[axes:], strict=True))
     skipped = lib.sub(op.pads[:axes], even)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:392")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:403")
     every = e.value(
         hub.ConvTranspose(
             kernel_shape=op.kernel_shape,
@@ -795,47 +795,47 @@ def emit_conv_transpose_4(
 
 
 def emit_div_1(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:401)."""
+    """Div -> Power (bvlc/mapping.yaml:412)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:401")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:412")
     if lib.scalar(B) == 0:
-        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:401")
+        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:412")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:401")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:412")
     e.layer(layers.Power(scale=1 / lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_div_2(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:405)."""
+    """Div -> Power (bvlc/mapping.yaml:416)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:405")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:416")
     if lib.scalar(A) == 0:
-        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:405")
+        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:416")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:405")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:416")
     e.layer(layers.Power(scale=1 / lib.scalar(A), power=-1), (B,), tops=(C,))
 
 
 def emit_div_3(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:409)."""
+    """Div -> other ops (bvlc/mapping.yaml:420)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:409")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:420")
     e.apply(hub.Mul(), (A, lib.inverse(B)), (C,))
 
 
 def emit_div_4(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:411)."""
+    """Div -> other ops (bvlc/mapping.yaml:422)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:411")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:422")
     e.apply(hub.Mul(), (A, e.value(hub.Reciprocal(), (B,))), (C,))
 
 
 def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
-    """Dropout -> Dropout (bvlc/mapping.yaml:415)."""
+    """Dropout -> Dropout (bvlc/mapping.yaml:426)."""
     if mask is not None:
-        raise Refused("mask is not computed", "bvlc/mapping.yaml:415")
+        raise Refused("mask is not computed", "bvlc/mapping.yaml:426")
     if not (op.training_mode is None or not op.training_mode):
-        raise Refused("dropping is for training", "bvlc/mapping.yaml:416")
+        raise Refused("dropping is for training", "bvlc/mapping.yaml:427")
     e.layer(
         layers.Dropout(dropout_ratio=op.ratio if op.ratio is not None else 0.5),
         (data,),
@@ -844,74 +844,74 @@ def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Val
 
 
 def emit_elu(e: Emit, op: hub.Elu, X: Value, Y: Value) -> None:
-    """Elu -> ELU (bvlc/mapping.yaml:422)."""
+    """Elu -> ELU (bvlc/mapping.yaml:433)."""
     e.layer(layers.ELU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_equal(e: Emit, op: hub.Equal, A: Value, B: Value, C: Value) -> None:
-    """Equal -> other ops (bvlc/mapping.yaml:426)."""
+    """Equal -> other ops (bvlc/mapping.yaml:437)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (e.value(hub.Abs(), (e.value(hub.Sub(), (A, B)),)), 0.0)),), (C,))
 
 
 def emit_exp(e: Emit, op: hub.Exp, input: Value, output: Value) -> None:
-    """Exp -> Exp (bvlc/mapping.yaml:429)."""
+    """Exp -> Exp (bvlc/mapping.yaml:440)."""
     e.layer(layers.Exp(), (input,), tops=(output,))
 
 
 def emit_expand_1(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:436)."""
+    """Expand -> other ops (bvlc/mapping.yaml:447)."""
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     if not input.rank < output.rank:
-        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:436")
+        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:447")
     e.apply(hub.Expand(shape=output.shape[:]), (e.value(hub.Reshape(shape=old), (input,)),), (output,))
 
 
 def emit_expand_2(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:438)."""
+    """Expand -> other ops (bvlc/mapping.yaml:449)."""
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     counts = tuple(1 if a == b else b for a, b in zip(old, output.shape, strict=True))
     if input.rank != output.rank:
-        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:438")
+        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:449")
     e.apply(hub.Tile(repeats=counts), (input,), (output,))
 
 
 def emit_flatten_1(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> Flatten (bvlc/mapping.yaml:443)."""
+    """Flatten -> Flatten (bvlc/mapping.yaml:454)."""
     if op.axis != 1:
-        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:443")
+        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:454")
     e.layer(layers.Flatten(axis=op.axis), (input,), tops=(output,))
 
 
 def emit_flatten_2(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> other ops (bvlc/mapping.yaml:446)."""
+    """Flatten -> other ops (bvlc/mapping.yaml:457)."""
     if op.axis == 1:
-        raise Refused("does not hold: axis != 1", "bvlc/mapping.yaml:446")
+        raise Refused("does not hold: axis != 1", "bvlc/mapping.yaml:457")
     e.apply(hub.Reshape(shape=output.shape[:]), (input,), (output,))
 
 
 def emit_gather_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:453)."""
+    """Gather -> other ops (bvlc/mapping.yaml:464)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:453")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:464")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:453")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:464")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:453")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:464")
     bvlc_hooks.gather(e, op, data, indices, output)
 
 
 def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:455)."""
+    """Gather -> other ops (bvlc/mapping.yaml:466)."""
     along = lib.axis_of(op.axis, data.rank)
     runs = lib.runs_of(lib.places_along(indices, data.shape[along]))
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:455")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:466")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:455")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:466")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:455")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:466")
     if not len(runs) <= 64:
-        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:459")
+        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:470")
     e.apply(
         hub.Concat(axis=along),
         [e.value(hub.Slice(starts=(r[0],), ends=(r[1],), axes=(along,)), (data,)) for r in runs],
@@ -920,14 +920,14 @@ def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:462)."""
+    """Gather -> other ops (bvlc/mapping.yaml:473)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:462")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:473")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:462")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:473")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:462")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:473")
     taken = e.value(
         hub.Gather(axis=along),
         (data, lib.reshape(indices, (lib.product(indices.shape),))),
@@ -936,16 +936,16 @@ def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> Embed (bvlc/mapping.yaml:466)."""
+    """Gather -> Embed (bvlc/mapping.yaml:477)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:466")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:477")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:466")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:477")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:466")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:477")
     if data.rank != 2:
-        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:466")
+        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:477")
     e.layer(
         layers.Embed(input_dim=data.shape[0], num_output=data.shape[1], bias_term=False),
         (indices,),
@@ -955,16 +955,16 @@ def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:471)."""
+    """Gather -> other ops (bvlc/mapping.yaml:482)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:471")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:482")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:471")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:482")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:471")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:482")
     if data.rank == 2:
-        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:471")
+        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:482")
     rows = e.value(
         hub.Gather(axis=0),
         (lib.reshape(data, (data.shape[0], lib.product(data.shape[1:]))), indices),
@@ -973,43 +973,43 @@ def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_6(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> BatchReindex (bvlc/mapping.yaml:475)."""
+    """Gather -> BatchReindex (bvlc/mapping.yaml:486)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:475")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:486")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:475")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:486")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:475")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:486")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:475")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:486")
     e.layer(layers.BatchReindex(), (data, indices), tops=(output,))
 
 
 def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:477)."""
+    """Gather -> other ops (bvlc/mapping.yaml:488)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:488")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:488")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:488")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:488")
     rows = e.value(hub.Gather(axis=0), (data, e.value(hub.Reshape(shape=(-1,)), (indices,))))
     e.apply(hub.Reshape(shape=output.shape[:]), (rows,), (output,))
 
 
 def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:481)."""
+    """Gather -> other ops (bvlc/mapping.yaml:492)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:481")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:492")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:481")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:492")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:481")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:492")
     columns = e.value(
         hub.Reshape(shape=(-1, data.shape[along], lib.product(data.shape[along + 1 :]))),
         (data,),
@@ -1022,9 +1022,9 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:492)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:503)."""
     if op.transA != 1:
-        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:492")
+        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:503")
     e.apply(
         hub.Gemm(alpha=op.alpha, beta=op.beta, transB=op.transB),
         (e.value(hub.Transpose(perm=(1, 0)), (A,)), B, C),
@@ -1033,14 +1033,14 @@ def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:494)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:505)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:494")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:505")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:494")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:505")
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:494")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:505")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=False),
         (A,),
@@ -1050,18 +1050,18 @@ def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:499)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:510)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:499")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:510")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:499")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:510")
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:499")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:510")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:499")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:510")
     if lib.span_of(Y.shape, C.shape) not in ((1, 2), (0, 0)):
-        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:499")
+        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:510")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=True),
         (A,),
@@ -1071,18 +1071,18 @@ def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_4(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:506)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:517)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:506")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:517")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:506")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:517")
     e.apply(hub.Add(), (e.value(hub.Gemm(alpha=op.alpha, transB=op.transB), (A, B)), lib.times(C, op.beta)), (Y,))
 
 
 def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:508)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:519)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:508")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:519")
     e.apply(
         hub.Add(),
         (
@@ -1094,94 +1094,94 @@ def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_6(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:510)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:521)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:510")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:521")
     if op.alpha == 1:
-        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:510")
+        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:521")
     e.apply(hub.Mul(), (e.value(hub.Gemm(transB=op.transB), (A, B)), op.alpha), (Y,))
 
 
 def emit_gemm_7(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:512)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:523)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:512")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:523")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:512")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:523")
     if op.transB != 1:
-        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:512")
+        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:523")
     e.apply(hub.MatMul(), (A, e.value(hub.Transpose(perm=(1, 0)), (B,))), (Y,))
 
 
 def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:514)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:525)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:514")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:525")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:514")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:525")
     if op.transB != 0:
-        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:514")
+        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:525")
     e.apply(hub.MatMul(), (A, B), (Y,))
 
 
 def emit_global_average_pool_1(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:519)."""
+    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:530)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:519")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:530")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_average_pool_2(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:522)."""
+    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:533)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:522")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:533")
     e.apply(hub.ReduceMean(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_global_max_pool_1(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:527)."""
+    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:538)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:527")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:538")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_max_pool_2(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:530)."""
+    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:541)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:530")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:541")
     e.apply(hub.ReduceMax(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_greater_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Threshold (bvlc/mapping.yaml:535)."""
+    """Greater -> Threshold (bvlc/mapping.yaml:546)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:535")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:546")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:535")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:546")
     e.layer(layers.Threshold(threshold=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_greater_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Power + Threshold (bvlc/mapping.yaml:539)."""
+    """Greater -> Power + Threshold (bvlc/mapping.yaml:550)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:539")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:550")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:539")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:550")
     top = e.layer(layers.Power(scale=-1), (B,))
     e.layer(layers.Threshold(threshold=-lib.scalar(A)), (top,), tops=(C,))
 
 
 def emit_greater_3(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> other ops (bvlc/mapping.yaml:546)."""
+    """Greater -> other ops (bvlc/mapping.yaml:557)."""
     if lib.is_scalar(A):
-        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:546")
+        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:557")
     if lib.is_scalar(B):
-        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:546")
+        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:557")
     e.apply(hub.Greater(), (e.value(hub.Sub(), (A, B)), 0.0), (C,))
 
 
 def emit_greater_or_equal(e: Emit, op: hub.GreaterOrEqual, A: Value, B: Value, C: Value) -> None:
-    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:550)."""
+    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:561)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (B, A)),), (C,))
 
 
@@ -1193,7 +1193,7 @@ def emit_group_normalization(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:553)."""
+    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:564)."""
     count = lib.product(X.shape[1:]) // op.num_groups
     groups = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(0, op.num_groups, -1))), (X,))
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (groups,))
@@ -1217,7 +1217,7 @@ def emit_gru(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """GRU -> other ops (bvlc/mapping.yaml:581)."""
+    """GRU -> other ops (bvlc/mapping.yaml:592)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
@@ -1228,7 +1228,7 @@ def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:584)."""
+    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:595)."""
     top = e.layer(layers.Power(scale=-op.alpha, shift=1 - op.beta), (X,))
     top = e.layer(layers.ReLU(), (top,))
     top = e.layer(layers.Power(scale=-1, shift=1), (top,))
@@ -1236,9 +1236,9 @@ def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (bvlc/mapping.yaml:594)."""
+    """Identity -> Parameter (bvlc/mapping.yaml:605)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:594")
+        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:605")
     e.layer(
         layers.Parameter(shape=layers.BlobShape(dim=input.shape[:])),
         (),
@@ -1248,9 +1248,9 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (bvlc/mapping.yaml:599)."""
+    """Identity -> Split (bvlc/mapping.yaml:610)."""
     if lib.is_constant(input):
-        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:599")
+        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:610")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
@@ -1262,7 +1262,7 @@ def emit_instance_normalization(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:603)."""
+    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:614)."""
     count = lib.product(input.shape[2:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (input,))
     centred = e.layer(layers.Bias(axis=0), (input, means))
@@ -1282,15 +1282,15 @@ def emit_layer_normalization(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:627)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:638)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:631")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:642")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:631")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:642")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:631")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:642")
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (centred,))
@@ -1308,51 +1308,51 @@ def emit_layer_normalization(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:657)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:668)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:661)."""
+    """Less -> other ops (bvlc/mapping.yaml:672)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:664)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:675)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:667)."""
+    """Log -> Log (bvlc/mapping.yaml:678)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:671)."""
+    """LRN -> LRN (bvlc/mapping.yaml:682)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:671")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:682")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:671")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:682")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:674)."""
+    """LRN -> other ops (bvlc/mapping.yaml:685)."""
     places = lib.product(X.shape[2:])
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:674")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:685")
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
     e.apply(hub.Reshape(shape=(0,) + X.shape[1:]), (normal,), (Y,))
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:682)."""
+    """LRN -> other ops (bvlc/mapping.yaml:693)."""
     channels = X.shape[1]
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:682")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:693")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:682")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:693")
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
         (
@@ -1388,20 +1388,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:690)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:701)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:694)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:705)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:694")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:705")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:694")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:705")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:694")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:705")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:694")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:705")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1411,137 +1411,137 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:702)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:713)."""
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:702")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:713")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:702")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:713")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:702")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:713")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:702")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:713")
     stack = e.value(hub.Reshape(shape=(-1, depth, 1, width)), (B,))
     mixed = e.value(hub.Conv(kernel_shape=(1, 1)), (stack, lib.reshape(A, (rows, depth, 1, 1))))
     e.apply(hub.Reshape(shape=lib.free_batch(Y.shape, B.rank > 2)), (mixed,), (Y,))
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:711)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:722)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:711")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:722")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:711")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:722")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:711")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:722")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:713)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:724)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:724")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:724")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:724")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:716)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:727)."""
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:716")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:727")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:716")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:727")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:716")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:727")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:716")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:727")
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
     e.apply(hub.ReduceSum(axes=(-1,), keepdims=0), (e.value(hub.Mul(), (rows, columns)),), (Y,))
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:723)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:734)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:723")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:734")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:723")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:734")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:725)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:736)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:725")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:736")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:730)."""
+    """Max -> other ops (bvlc/mapping.yaml:741)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:730")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:741")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:732)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:743)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:732")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:743")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:732",
+            "bvlc/mapping.yaml:743",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:735)."""
+    """Max -> other ops (bvlc/mapping.yaml:746)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:735")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:746")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:735")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:746")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:735")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:746")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:735")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:746")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:737)."""
+    """Max -> other ops (bvlc/mapping.yaml:748)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:737")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:748")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:737")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:748")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:737")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:748")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:737")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:748")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:739)."""
+    """Max -> other ops (bvlc/mapping.yaml:750)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:739")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:750")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:741)."""
+    """Max -> other ops (bvlc/mapping.yaml:752)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:741")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:752")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:741")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:752")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:741")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:752")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1550,13 +1550,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:743)."""
+    """Max -> other ops (bvlc/mapping.yaml:754)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:743")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:754")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:743")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:754")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:743")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:754")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1577,7 +1577,7 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if Indices is not None:
         raise Refused("does not hold: not has(Indices)", "bvlc_master/mapping.yaml:46")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:756")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
         raise Refused("Caffe would compute another number of windows", "bvlc_master/mapping.yaml:48")
     e.layer(
@@ -1597,18 +1597,18 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:760)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:771)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:760")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:771")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:760")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:771")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:756")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1625,7 +1625,7 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:771)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:782)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
@@ -1633,13 +1633,13 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:771")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:782")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:771")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:782")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:771")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:782")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:756")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
     every = e.value(
         hub.MaxPool(
             kernel_shape=op.kernel_shape,
@@ -1652,29 +1652,29 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:776)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:787)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:776")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:787")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:776")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:787")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:776")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:787")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:756")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:780)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:791)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:780")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:791")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:756")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1689,13 +1689,13 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:785)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:796)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:785")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:796")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:756")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
     padded = e.value(
         hub.Pad(
             pads=(0, 0) + begins + (0, 0) + op.pads[axes:],
@@ -1711,14 +1711,14 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:789)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:800)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:789")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:800")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:789")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:800")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:756")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1729,15 +1729,15 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:799)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:810)."""
     axes = len(op.kernel_shape)
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:799")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:810")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:756")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
     flat = e.value(
         hub.MaxPool(kernel_shape=k[1:], strides=s[1:], dilations=op.dilations[1:]),
         (e.value(hub.Reshape(shape=planes), (X,)),),
@@ -1756,11 +1756,11 @@ def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:811)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:822)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:812")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:823")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:812")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:823")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1774,11 +1774,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:822)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:833)."""
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:822")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:833")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:819")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:830")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1788,53 +1788,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:824)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:835)."""
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:824")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:835")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:819")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:830")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:830)."""
+    """Min -> other ops (bvlc/mapping.yaml:841)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:830")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:841")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:830")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:841")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:830")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:841")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:830")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:841")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:832)."""
+    """Min -> other ops (bvlc/mapping.yaml:843)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:832")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:843")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:832")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:843")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:832")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:843")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:832")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:843")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:834)."""
+    """Min -> other ops (bvlc/mapping.yaml:845)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:834")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:845")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:836)."""
+    """Min -> other ops (bvlc/mapping.yaml:847)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:836")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:847")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:836")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:847")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1843,11 +1843,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:838)."""
+    """Min -> other ops (bvlc/mapping.yaml:849)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:838")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:849")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:838")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:849")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -1856,41 +1856,41 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:843)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:854)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:854")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:854")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:854")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:847)."""
+    """Mul -> other ops (bvlc/mapping.yaml:858)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:847")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:858")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:847")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:858")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:849)."""
+    """Mul -> Power (bvlc/mapping.yaml:860)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:849")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:860")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:849")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:860")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:853)."""
+    """Mul -> Scale (bvlc/mapping.yaml:864)."""
     span = lib.span_of(A.shape, B.shape)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:853")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:864")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:853")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:864")
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -1900,79 +1900,79 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Reshape + Scale (bvlc/mapping.yaml:862)."""
+    """Mul -> Reshape + Scale (bvlc/mapping.yaml:873)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:862")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:873")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:862")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:873")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:862")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:873")
     shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
     e.layer(layers.Scale(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:871)."""
+    """Mul -> other ops (bvlc/mapping.yaml:882)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:871")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:882")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:871")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:882")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:873)."""
+    """Mul -> other ops (bvlc/mapping.yaml:884)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:873")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:884")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:875)."""
+    """Mul -> other ops (bvlc/mapping.yaml:886)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:875",
+            "bvlc/mapping.yaml:886",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:877)."""
+    """Mul -> other ops (bvlc/mapping.yaml:888)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:877")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:888")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:877")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:888")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:881)."""
+    """Neg -> Power (bvlc/mapping.yaml:892)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:885)."""
+    """Not -> Power (bvlc/mapping.yaml:896)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:890)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:901)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:890")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:901")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:890")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:901")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:890")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:901")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:893)."""
+    """Or -> other ops (bvlc/mapping.yaml:904)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:893")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:904")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:893")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:904")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -1981,17 +1981,17 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:906)."""
+    """Pad -> other ops (bvlc/mapping.yaml:917)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:906")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:917")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:908)."""
+    """Pad -> other ops (bvlc/mapping.yaml:919)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -1999,25 +1999,25 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
     grown = tuple(max(0, p[0]) for p in pairs) + tuple(max(0, p[1]) for p in pairs)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:908")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:919")
     cut = e.value(hub.Slice(starts=inner, ends=outer), (data,))
     e.apply(hub.Pad(mode=op.mode, pads=grown, constant_value=value), (cut,), (output,))
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:912)."""
+    """Pad -> other ops (bvlc/mapping.yaml:923)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:912")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:923")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:912")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:923")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:912")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:923")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:912")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:923")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2030,7 +2030,7 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:915)."""
+    """Pad -> other ops (bvlc/mapping.yaml:926)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
@@ -2039,7 +2039,7 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     before = pairs[axis][0]
     behind = pairs[axis][1]
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:915")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:926")
     grain = e.value(
         hub.Add(),
         (
@@ -2064,13 +2064,13 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:926)."""
+    """Pad -> other ops (bvlc/mapping.yaml:937)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:926")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:937")
     part = e.value(
         hub.Gather(axis=axis),
         (data, lib.whole(lib.pad_places(op.mode, data.shape[axis], pairs[axis]))),
@@ -2079,49 +2079,49 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:933)."""
+    """Pow -> Power (bvlc/mapping.yaml:944)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:933")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:944")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:933")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:944")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:937)."""
+    """Pow -> Exp (bvlc/mapping.yaml:948)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:937")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:948")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:937")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:948")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:937")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:948")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:944)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:955)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:944")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:955")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:944")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:955")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:944")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:955")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:949)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:960)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:949")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:960")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:949")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:960")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:949")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:960")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:953)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:964)."""
     e.apply(
         hub.Sub(),
         (
@@ -2133,19 +2133,19 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:956)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:967)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:963)."""
+    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:974)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:963")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:974")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:963")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:974")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:963")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:974")
     top = e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2153,80 +2153,80 @@ def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:970)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:981)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:981")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:983)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:994)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:983")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:994")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:983")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:994")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:983")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:994")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:983")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:994")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:980")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:991")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:985)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:996)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:985")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:996")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:980")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:991")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.MaxPool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:990)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1001)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:990")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1001")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:980")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:991")
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1006)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1017)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1006")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1017")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1006")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1017")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1006")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1017")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1003")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1014")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1008)."""
+    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1019)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1008")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1019")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1008")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1019")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1003")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1014")
     top = e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2234,49 +2234,49 @@ def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1015)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1026)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1015")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1026")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1015")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1026")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1015")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1026")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1003")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1014")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1017)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1028)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1017")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1028")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1003")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1014")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.AveragePool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1022)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1033)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1022")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1033")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1003")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1014")
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1029)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1040)."""
     e.apply(
         hub.Neg(),
         (
@@ -2294,20 +2294,20 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1035)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1046)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1035")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1046")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1037)."""
+    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1048)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1037")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1048")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1037")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1048")
     top = e.layer(layers.Reduction(axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2315,10 +2315,10 @@ def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1044)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1055)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1044")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1055")
     e.apply(
         hub.Mul(),
         (
@@ -2330,14 +2330,14 @@ def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1052)."""
+    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1063)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1052")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1063")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1052")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1063")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1052")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1063")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2345,23 +2345,23 @@ def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, redu
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1059)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1070)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1059")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1070")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1063)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1074)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1066)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1077)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1067")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1078")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2370,11 +2370,11 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1074)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1085)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1078")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1089")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
     top = e.layer(layers.Scale(axis=0), (X, factors))
@@ -2398,27 +2398,27 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1100)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1111)."""
     size = R.shape[2]
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1100")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1111")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1100")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1111")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1100")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1111")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1100")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1111")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1100")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1111")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1102")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1113")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1102")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1113")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1102")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1113")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1102")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1113")
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
     top = e.layer(
@@ -2448,47 +2448,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1126)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1137)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1129)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1140)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1141)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1152)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1141")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1152")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1141")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1152")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1143)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1154)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1143")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1154")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1143")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1154")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1143")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1154")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1148)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1159)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2496,11 +2496,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1148")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1159")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1148")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1159")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1148")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1159")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2511,7 +2511,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1154)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1165)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2519,13 +2519,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1154")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1165")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1154")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1165")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1154")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1165")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1154")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1165")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2536,16 +2536,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1160)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1171)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1160")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1171")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1160")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1171")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2559,7 +2559,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1165)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1176)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2569,13 +2569,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1165")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1176")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1165")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1176")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1165")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1176")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1165")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1176")
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
     e.apply(
         hub.Conv(kernel_shape=window, strides=strides[2:], group=channels),
@@ -2585,7 +2585,7 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1172)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1183)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2593,7 +2593,7 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     at = lib.first_step(by)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1172")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1183")
     part = e.value(
         hub.Gather(axis=along[at]),
         (data, lib.whole(lib.slice_range(data.shape[along[at]], starts[at], ends[at], by[at]))),
@@ -2611,17 +2611,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1178)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1189)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1182)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1193)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1185)."""
+    """Split -> Slice (bvlc/mapping.yaml:1196)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2631,149 +2631,149 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1193)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1204)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1197)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1208)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1201)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1212)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1201")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1212")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1201")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1212")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1201")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1212")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1204)."""
+    """Sub -> Power (bvlc/mapping.yaml:1215)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1204")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1215")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1204")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1215")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1208)."""
+    """Sub -> Power (bvlc/mapping.yaml:1219)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1208")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1219")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1208")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1219")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1212)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1223)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1212")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1223")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1214)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1225)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1214")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1225")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1219)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1230)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1219")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1230")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1221)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1232)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1221")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1232")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1221",
+            "bvlc/mapping.yaml:1232",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1224)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1235)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1224")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1235")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1226)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1237)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1226")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1237")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1230)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1241)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1236)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1247)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1236")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1247")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1238)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1249)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1238")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1249")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1238")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1249")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1241)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1252)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1241")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1252")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1241")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1252")
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1248)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1259)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1248")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1259")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1256)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1267)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1256")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1267")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1259)."""
+    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1270)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1259")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1270")
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(swap[0], 1, swap[1] * swap[2], swap[3]))), (data,))
     top = e.layer(layers.Im2col(kernel_h=swap[2], kernel_w=1, stride_h=swap[2], stride_w=1), (top,))
     e.layer(
@@ -2784,11 +2784,11 @@ def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1267)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1278)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1267")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1278")
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
     whole = e.value(hub.Transpose(perm=lib.other_swaps(data.shape, op.perm)), (half,))
@@ -2796,18 +2796,18 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1275)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1286)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1281)."""
+    """Where -> other ops (bvlc/mapping.yaml:1292)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1281")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1292")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1281")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1292")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1281")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1292")
     e.apply(
         hub.Add(),
         (
@@ -2819,13 +2819,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1283)."""
+    """Where -> other ops (bvlc/mapping.yaml:1294)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1283")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1294")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1283")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1294")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1283")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1294")
     e.apply(
         hub.Add(),
         (
@@ -2837,19 +2837,19 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1285)."""
+    """Where -> other ops (bvlc/mapping.yaml:1296)."""
     on = lib.element_type("float32")
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1285")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1296")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1287",
+            "bvlc/mapping.yaml:1298",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1287",
+            "bvlc/mapping.yaml:1298",
         )
     gate = e.value(hub.Cast(to=on), (condition,))
     e.apply(
@@ -2865,385 +2865,385 @@ def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
 
 
 RULES: Final[Mapping[type[Op], Rule]] = {
-    hub.Abs: Rule((Alternative(emit_abs, "bvlc/mapping.yaml:83"),)),
+    hub.Abs: Rule((Alternative(emit_abs, "bvlc/mapping.yaml:94"),)),
     hub.Add: Rule(
         (
-            Alternative(emit_add_1, "bvlc/mapping.yaml:87"),
-            Alternative(emit_add_2, "bvlc/mapping.yaml:91"),
-            Alternative(emit_add_3, "bvlc/mapping.yaml:93"),
-            Alternative(emit_add_4, "bvlc/mapping.yaml:97"),
-            Alternative(emit_add_5, "bvlc/mapping.yaml:106"),
-            Alternative(emit_add_6, "bvlc/mapping.yaml:115"),
-            Alternative(emit_add_7, "bvlc/mapping.yaml:117"),
-            Alternative(emit_add_8, "bvlc/mapping.yaml:119"),
-            Alternative(emit_add_9, "bvlc/mapping.yaml:121"),
+            Alternative(emit_add_1, "bvlc/mapping.yaml:98"),
+            Alternative(emit_add_2, "bvlc/mapping.yaml:102"),
+            Alternative(emit_add_3, "bvlc/mapping.yaml:104"),
+            Alternative(emit_add_4, "bvlc/mapping.yaml:108"),
+            Alternative(emit_add_5, "bvlc/mapping.yaml:117"),
+            Alternative(emit_add_6, "bvlc/mapping.yaml:126"),
+            Alternative(emit_add_7, "bvlc/mapping.yaml:128"),
+            Alternative(emit_add_8, "bvlc/mapping.yaml:130"),
+            Alternative(emit_add_9, "bvlc/mapping.yaml:132"),
         ),
     ),
     hub.And: Rule(
         (
-            Alternative(emit_and_1, "bvlc/mapping.yaml:126"),
-            Alternative(emit_and_2, "bvlc/mapping.yaml:129"),
+            Alternative(emit_and_1, "bvlc/mapping.yaml:137"),
+            Alternative(emit_and_2, "bvlc/mapping.yaml:140"),
         ),
     ),
     hub.ArgMax: Rule(
         (
-            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:138"),
-            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:146"),
-            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:156"),
+            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:149"),
+            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:157"),
+            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:167"),
         ),
     ),
-    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:162"),)),
+    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:173"),)),
     hub.AveragePool: Rule(
         (
             Alternative(emit_average_pool_1, "bvlc_master/mapping.yaml:15"),
-            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:174"),
-            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:183"),
-            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:203"),
-            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:207"),
-            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:212"),
-            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:216"),
-            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:221"),
-            Alternative(emit_average_pool_9, "bvlc/mapping.yaml:225"),
+            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:185"),
+            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:194"),
+            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:214"),
+            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:218"),
+            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:223"),
+            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:227"),
+            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:232"),
+            Alternative(emit_average_pool_9, "bvlc/mapping.yaml:236"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:237"),)),
+    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:248"),)),
     hub.Cast: Rule(
         (
-            Alternative(emit_cast_1, "bvlc/mapping.yaml:250"),
-            Alternative(emit_cast_2, "bvlc/mapping.yaml:252"),
+            Alternative(emit_cast_1, "bvlc/mapping.yaml:261"),
+            Alternative(emit_cast_2, "bvlc/mapping.yaml:263"),
         ),
     ),
     hub.Clip: Rule(
         (
             Alternative(emit_clip_1, "bvlc_master/mapping.yaml:32"),
-            Alternative(emit_clip_2, "bvlc/mapping.yaml:258"),
-            Alternative(emit_clip_3, "bvlc/mapping.yaml:260"),
-            Alternative(emit_clip_4, "bvlc/mapping.yaml:262"),
-            Alternative(emit_clip_5, "bvlc/mapping.yaml:270"),
-            Alternative(emit_clip_6, "bvlc/mapping.yaml:284"),
+            Alternative(emit_clip_2, "bvlc/mapping.yaml:269"),
+            Alternative(emit_clip_3, "bvlc/mapping.yaml:271"),
+            Alternative(emit_clip_4, "bvlc/mapping.yaml:273"),
+            Alternative(emit_clip_5, "bvlc/mapping.yaml:281"),
+            Alternative(emit_clip_6, "bvlc/mapping.yaml:295"),
         ),
         "bounds that are known, the lower one first",
     ),
     hub.Concat: Rule(
         (
-            Alternative(emit_concat_1, "bvlc/mapping.yaml:290"),
-            Alternative(emit_concat_2, "bvlc/mapping.yaml:294"),
-            Alternative(emit_concat_3, "bvlc/mapping.yaml:301"),
+            Alternative(emit_concat_1, "bvlc/mapping.yaml:301"),
+            Alternative(emit_concat_2, "bvlc/mapping.yaml:305"),
+            Alternative(emit_concat_3, "bvlc/mapping.yaml:312"),
         ),
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "bvlc/mapping.yaml:308"),
-            Alternative(emit_conv_2, "bvlc/mapping.yaml:322"),
-            Alternative(emit_conv_3, "bvlc/mapping.yaml:334"),
+            Alternative(emit_conv_1, "bvlc/mapping.yaml:319"),
+            Alternative(emit_conv_2, "bvlc/mapping.yaml:333"),
+            Alternative(emit_conv_3, "bvlc/mapping.yaml:345"),
         ),
     ),
     hub.ConvTranspose: Rule(
         (
-            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:350"),
-            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:366"),
-            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:380"),
-            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:392"),
+            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:361"),
+            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:377"),
+            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:391"),
+            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:403"),
         ),
     ),
     hub.Div: Rule(
         (
-            Alternative(emit_div_1, "bvlc/mapping.yaml:401"),
-            Alternative(emit_div_2, "bvlc/mapping.yaml:405"),
-            Alternative(emit_div_3, "bvlc/mapping.yaml:409"),
-            Alternative(emit_div_4, "bvlc/mapping.yaml:411"),
+            Alternative(emit_div_1, "bvlc/mapping.yaml:412"),
+            Alternative(emit_div_2, "bvlc/mapping.yaml:416"),
+            Alternative(emit_div_3, "bvlc/mapping.yaml:420"),
+            Alternative(emit_div_4, "bvlc/mapping.yaml:422"),
         ),
     ),
-    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:415"),)),
-    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:422"),)),
-    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:426"),)),
-    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:429"),)),
+    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:426"),)),
+    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:433"),)),
+    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:437"),)),
+    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:440"),)),
     hub.Expand: Rule(
         (
-            Alternative(emit_expand_1, "bvlc/mapping.yaml:436"),
-            Alternative(emit_expand_2, "bvlc/mapping.yaml:438"),
+            Alternative(emit_expand_1, "bvlc/mapping.yaml:447"),
+            Alternative(emit_expand_2, "bvlc/mapping.yaml:449"),
         ),
     ),
     hub.Flatten: Rule(
         (
-            Alternative(emit_flatten_1, "bvlc/mapping.yaml:443"),
-            Alternative(emit_flatten_2, "bvlc/mapping.yaml:446"),
+            Alternative(emit_flatten_1, "bvlc/mapping.yaml:454"),
+            Alternative(emit_flatten_2, "bvlc/mapping.yaml:457"),
         ),
     ),
     hub.Gather: Rule(
         (
-            Alternative(emit_gather_1, "bvlc/mapping.yaml:453"),
-            Alternative(emit_gather_2, "bvlc/mapping.yaml:455"),
-            Alternative(emit_gather_3, "bvlc/mapping.yaml:462"),
-            Alternative(emit_gather_4, "bvlc/mapping.yaml:466"),
-            Alternative(emit_gather_5, "bvlc/mapping.yaml:471"),
-            Alternative(emit_gather_6, "bvlc/mapping.yaml:475"),
-            Alternative(emit_gather_7, "bvlc/mapping.yaml:477"),
-            Alternative(emit_gather_8, "bvlc/mapping.yaml:481"),
+            Alternative(emit_gather_1, "bvlc/mapping.yaml:464"),
+            Alternative(emit_gather_2, "bvlc/mapping.yaml:466"),
+            Alternative(emit_gather_3, "bvlc/mapping.yaml:473"),
+            Alternative(emit_gather_4, "bvlc/mapping.yaml:477"),
+            Alternative(emit_gather_5, "bvlc/mapping.yaml:482"),
+            Alternative(emit_gather_6, "bvlc/mapping.yaml:486"),
+            Alternative(emit_gather_7, "bvlc/mapping.yaml:488"),
+            Alternative(emit_gather_8, "bvlc/mapping.yaml:492"),
         ),
         "known places along any axis, or computed ones along the first",
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "bvlc/mapping.yaml:492"),
-            Alternative(emit_gemm_2, "bvlc/mapping.yaml:494"),
-            Alternative(emit_gemm_3, "bvlc/mapping.yaml:499"),
-            Alternative(emit_gemm_4, "bvlc/mapping.yaml:506"),
-            Alternative(emit_gemm_5, "bvlc/mapping.yaml:508"),
-            Alternative(emit_gemm_6, "bvlc/mapping.yaml:510"),
-            Alternative(emit_gemm_7, "bvlc/mapping.yaml:512"),
-            Alternative(emit_gemm_8, "bvlc/mapping.yaml:514"),
+            Alternative(emit_gemm_1, "bvlc/mapping.yaml:503"),
+            Alternative(emit_gemm_2, "bvlc/mapping.yaml:505"),
+            Alternative(emit_gemm_3, "bvlc/mapping.yaml:510"),
+            Alternative(emit_gemm_4, "bvlc/mapping.yaml:517"),
+            Alternative(emit_gemm_5, "bvlc/mapping.yaml:519"),
+            Alternative(emit_gemm_6, "bvlc/mapping.yaml:521"),
+            Alternative(emit_gemm_7, "bvlc/mapping.yaml:523"),
+            Alternative(emit_gemm_8, "bvlc/mapping.yaml:525"),
         ),
     ),
     hub.GlobalAveragePool: Rule(
         (
-            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:519"),
-            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:522"),
+            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:530"),
+            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:533"),
         ),
     ),
     hub.GlobalMaxPool: Rule(
         (
-            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:527"),
-            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:530"),
+            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:538"),
+            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:541"),
         ),
     ),
     hub.Greater: Rule(
         (
-            Alternative(emit_greater_1, "bvlc/mapping.yaml:535"),
-            Alternative(emit_greater_2, "bvlc/mapping.yaml:539"),
-            Alternative(emit_greater_3, "bvlc/mapping.yaml:546"),
+            Alternative(emit_greater_1, "bvlc/mapping.yaml:546"),
+            Alternative(emit_greater_2, "bvlc/mapping.yaml:550"),
+            Alternative(emit_greater_3, "bvlc/mapping.yaml:557"),
         ),
     ),
-    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:550"),)),
-    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:553"),)),
-    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:581"),)),
+    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:561"),)),
+    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:564"),)),
+    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:592"),)),
     hub.HardSigmoid: Rule(
         (
             Alternative(emit_hard_sigmoid_1, "bvlc_master/mapping.yaml:38"),
-            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:584"),
+            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:595"),
         ),
     ),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "bvlc/mapping.yaml:594"),
-            Alternative(emit_identity_2, "bvlc/mapping.yaml:599"),
+            Alternative(emit_identity_1, "bvlc/mapping.yaml:605"),
+            Alternative(emit_identity_2, "bvlc/mapping.yaml:610"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:603"),)),
-    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:627"),)),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:657"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:661"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:664"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:667"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:614"),)),
+    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:638"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:668"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:672"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:675"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:678"),)),
     hub.LRN: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:671"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:674"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:682"),
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:682"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:685"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:693"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:690"),)),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:701"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:694"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:702"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:711"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:713"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:716"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:723"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:725"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:705"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:713"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:722"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:724"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:727"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:734"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:736"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:730"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:732"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:735"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:737"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:739"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:741"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:743"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:741"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:743"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:746"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:748"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:750"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:752"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:754"),
         ),
     ),
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "bvlc_master/mapping.yaml:46"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:760"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:771"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:776"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:780"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:785"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:789"),
-            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:799"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:771"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:782"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:787"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:791"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:796"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:800"),
+            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:810"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:811"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:822"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:822"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:824"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:833"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:835"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:830"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:832"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:834"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:836"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:838"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:841"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:843"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:845"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:847"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:849"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:843"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:847"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:849"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:853"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:862"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:871"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:873"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:875"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:877"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:854"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:858"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:860"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:864"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:873"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:882"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:884"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:886"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:888"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:881"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:885"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:892"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:896"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:890"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:893"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:901"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:904"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:906"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:908"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:912"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:915"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:926"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:917"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:919"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:923"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:926"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:937"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:933"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:937"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:944"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:948"),
         ),
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:944"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:949"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:953"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:955"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:960"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:964"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:956"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:967"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:963"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:970"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:974"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:981"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:983"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:985"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:990"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:994"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:996"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1001"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1006"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1008"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1015"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1017"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1022"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1017"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1019"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1026"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1028"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1033"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1029"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1040"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1035"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1037"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1044"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1046"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1048"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1055"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1052"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1059"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1063"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1070"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1063"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1066"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1074"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1074"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1077"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1085"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1100",
+                "bvlc/mapping.yaml:1111",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1126"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1137"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1129"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1140"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1141"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1143"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1148"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1154"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1160"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1165"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1172"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1152"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1154"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1159"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1165"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1171"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1176"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1183"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1178"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1182"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1185"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1193"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1197"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1189"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1193"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1196"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1204"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1208"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1201"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1204"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1208"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1212"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1214"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1212"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1215"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1219"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1223"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1225"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1219"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1221"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1224"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1226"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1230"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1232"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1235"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1237"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1230"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1241"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1236"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1238"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1241"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1247"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1249"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1252"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1248"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1259"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1256"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1259"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1267"),
+            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1267"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1270"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1278"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1275"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1286"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1281"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1283"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1285"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1292"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1294"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1296"),
         ),
     ),
     hub.Swish: Rule((Alternative(emit_swish, "bvlc_master/mapping.yaml:62"),)),

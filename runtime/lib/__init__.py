@@ -34,6 +34,7 @@ from caffeforge.runtime.lib.broadcasting import (
     span_of,
     without_gaps,
 )
+from caffeforge.runtime.lib.loading import image_shape, memory_shape
 from caffeforge.runtime.lib.matrices import (
     band,
     repeats_whole,
@@ -135,6 +136,7 @@ __all__ = [
     "free_batch",
     "full",
     "half_sum",
+    "image_shape",
     "in_shape",
     "inverse",
     "is_constant",
@@ -144,6 +146,7 @@ __all__ = [
     "kernel_sizes",
     "last_run",
     "log",
+    "memory_shape",
     "moves_nothing",
     "negative",
     "normal_axes",

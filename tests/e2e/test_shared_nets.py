@@ -35,16 +35,16 @@ def outcome(path: Path) -> str:
         return f"{error.where.removeprefix(str(path))} {error.what}".replace(str(path), "")
 
 
-READ = {  # layers of the net
+READ = {  # layers of the net that inference needs
     "AlfredXiangWu__face_verification_experiment__LightenedCNN_A_deploy.prototxt": 22,
-    "AlfredXiangWu__face_verification_experiment__LightenedCNN_B_deploy.prototxt": 38,
+    "AlfredXiangWu__face_verification_experiment__LightenedCNN_B_deploy.prototxt": 37,
     "Ascend-Huawei__models__vanillacnn.prototxt": 19,
     "Hi-king__caffe_superresolution__deploy.prototxt": 6,
     "NVIDIA__caffe__deploy.prototxt": 9,
     "arrybn__opencv_extra__gtsrb.prototxt": 13,
     "facebook__C3D__alexnet_deploy.prototxt": 23,
     "facebook__C3D__lenet.prototxt": 8,
-    "mrisso__featureSelectionNN__model.prototxt": 12,
+    "mrisso__featureSelectionNN__model.prototxt": 10,
     "wangxuewen99__Super-Resolution__FSRCNN_mat.prototxt": 15,
     "yahoo__CaffeOnSpark__lrcn_word_to_preds.deploy.prototxt": 5,
 }

@@ -50,4 +50,7 @@ def test_a_changed_rule_loses_its_witness(tmp_path: Path, capsys: pytest.Capture
     assert cli.main(["explain", folder, "BNLL"]) == 0
     assert "verified by simulator 2" in capsys.readouterr().out
     assert cli.main(["coverage", folder]) == 0
-    assert "unverified: no witness is named (3):\n    AbsVal, LRN, LSTMUnit" in capsys.readouterr().out
+    assert (
+        "unverified: no witness is named (5):\n    AbsVal, ImageData, LRN, LSTMUnit, MemoryData"
+        in capsys.readouterr().out
+    )
