@@ -123,13 +123,12 @@ class _Legalizer:
     def _refusal(self, node: Node) -> Refusal:
         rule = self.backend.rules.get(type(node.op))
         refusal = Refusal(node, otherwise=rule.otherwise if rule else "")
+        name = f"{node.op.domain}.{node.op.op_type}" if node.op.domain else node.op.op_type
         if not self._alternatives(node) and type(node.op) in IMPOSSIBLE:
             refusal.reasons.append(("", IMPOSSIBLE[type(node.op)]))
         elif not self._alternatives(node):
-            refusal.reasons.append(("", f"{self.backend.name} has no rule for {node.op.op_type}"))
-            refusal.hint = (
-                f"say it by other ops, or add a rule for {node.op.op_type} under ops: of the mapping"
-            )
+            refusal.reasons.append(("", f"{self.backend.name} has no rule for {name}"))
+            refusal.hint = f"say it by other ops, or add a rule for {name} under ops: of the mapping"
         return refusal
 
     def _alternative(

@@ -16,6 +16,7 @@ from caffeforge.runtime.graph import Dim, Symbol, Value
 from caffeforge.runtime.onnx_front.call import Call, Unconvertible
 from caffeforge.runtime.op import Attribute, Formal, Op, VersionedOp, python_name
 
+_IN_PLACE: Final = "consumed_inputs"  # of the oldest versions: which operands may be written over
 _EXACT: Final = 2**53  # integers beyond it are no Python float
 
 
@@ -39,7 +40,7 @@ def convert(
     known = dict(fields or {})
     names = {attribute.name for attribute in cls.attributes}
     for attribute, value in call.op.fields():
-        if attribute.name in dropped or attribute.name in known:
+        if attribute.name in dropped or attribute.name in known or attribute.name == _IN_PLACE:
             continue
         if attribute.name in names:
             known[attribute.name] = value
