@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     packages, found = [], []
     for source in options.schema:
         try:
-            packages.append((generate(source), options.out or _default_out(source)))
+            packages.append((generate(source, options.include), options.out or _default_out(source)))
         except GenerationError as error:
             found += error.diagnostics
     if found:
@@ -54,7 +54,10 @@ def _default_out(source: Path) -> Path:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gen-backend", description=__doc__)
-    parser.add_argument("schema", nargs="+", type=Path, help="schemas/vendorx/caffe.proto, or its folder")
+    parser.add_argument("schema", nargs="+", type=Path, help="folder, caffe.proto, caffe_pb2.py or caffe.pb")
+    parser.add_argument(
+        "-I", dest="include", action="append", default=[], type=Path, help="folder of what a proto imports"
+    )
     parser.add_argument(
         "--out", type=Path, help="folder for the package; default: generated/ beside schemas/"
     )

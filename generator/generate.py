@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from errno import EEXIST
 from pathlib import Path
@@ -23,6 +23,7 @@ from caffeforge.generator import (
     yaml_source,
 )
 from caffeforge.generator.compatibility import Dropped, Inheritance
+from caffeforge.generator.descriptor_file import SUFFIXES, schema_in
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.library import functions
@@ -43,8 +44,12 @@ class Package:
     dropped: tuple[Dropped, ...] = ()
 
 
-def generate(source: Path) -> Package:
+def generate(source: Path, includes: Sequence[Path] = ()) -> Package:
     """Return the package for a schema: a folder of ``schemas/``, or a file in one.
+
+    Args:
+        source: the folder; or caffe.proto in any form that vendors ship, or mapping.yaml.
+        includes: folders of what the proto imports.
 
     Raises:
         GenerationError: with every mistake that was found.
@@ -59,8 +64,12 @@ def generate(source: Path) -> Package:
         return _hub(folder, diagnostics)
     if (folder / VERSIONS_FILE).exists() and not (folder / "mapping.yaml").exists():
         return _versions(folder, diagnostics)
-    proto_file = source if source.suffix == ".proto" else folder / "caffe.proto"
-    return _backend(folder, proto_file, diagnostics)
+    proto_file = source if _is_schema(source) else schema_in(folder)
+    return _backend(folder, proto_file, includes, diagnostics)
+
+
+def _is_schema(source: Path) -> bool:
+    return not source.is_dir() and source.suffix in (".proto", *SUFFIXES)
 
 
 def _problem(source: Path) -> str:
@@ -69,8 +78,8 @@ def _problem(source: Path) -> str:
         kind = source.stat().st_mode
     except (OSError, ValueError) as error:
         return f"cannot be read: {getattr(error, 'strerror', None) or error}"
-    if not S_ISDIR(kind) and source.suffix != ".proto" and source.name not in ("mapping.yaml", *HUB_FILES):
-        return "is neither a folder nor a schema: caffe.proto or mapping.yaml"
+    if not S_ISDIR(kind) and not _is_schema(source) and source.name not in ("mapping.yaml", *HUB_FILES):
+        return "is neither a folder nor a schema: caffe.proto, caffe_pb2.py, caffe.pb or mapping.yaml"
     return ""
 
 
@@ -102,11 +111,11 @@ def _hub_schema(folder: Path, texts: Mapping[str, str], diagnostics: Diagnostics
     return hub_schema.read(texts["opset.json"], texts["ops.yaml"], places, printer)
 
 
-def _backend(folder: Path, proto_file: Path, diagnostics: Diagnostics) -> Package:
+def _backend(folder: Path, proto_file: Path, includes: Sequence[Path], diagnostics: Diagnostics) -> Package:
     hub_folder = SCHEMAS / "hub"
     hub_texts = {name: read_text(hub_folder / name, diagnostics) for name in ("opset.json", "ops.yaml")}
     hub = _hub_schema(hub_folder, hub_texts, diagnostics)
-    inputs = schema_folder.load(folder, proto_file, diagnostics)
+    inputs = schema_folder.load(folder, proto_file, diagnostics, includes)
     rules = mapping_reader.read(inputs.mapping, inputs.name, diagnostics) if inputs is not None else None
     if inputs is None or inputs.schema is None or rules is None:
         diagnostics.raise_if_any()

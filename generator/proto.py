@@ -1,4 +1,4 @@
-"""A dialect's ``caffe.proto`` as data: messages, fields and enums with comments and lines, by protoc."""
+"""A dialect's schema as data: messages, fields and enums, with comments and lines, by protoc."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from caffeforge.generator import descriptor_file
 from caffeforge.generator.diagnostics import Diagnostics, Position
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FieldDescriptorProto
+    from google.protobuf.descriptor_pb2 import (
+        DescriptorProto,
+        EnumDescriptorProto,
+        FieldDescriptorProto,
+        FileDescriptorSet,
+    )
 
 SCALARS = {
     1: "double",
@@ -36,6 +43,7 @@ LABELS = {1: "optional", 2: "required", 3: "repeated"}
 DIAGNOSTIC = re.compile(r"(?P<file>[^\n]*?):(?P<line>\d+):(?P<column>\d+): (?P<text>.*)")
 NOTICE = re.compile(r"[IW]\d{4} |WARNING: ")  # protoc's log, as that a file has no syntax line
 NAME = "caffe.proto"  # what protoc is told the file is called
+IMPORTING = "schema of a backend.proto"  # where it may import another of that name
 
 
 @dataclass(frozen=True)
@@ -104,13 +112,16 @@ def joined(first: ProtoSchema, second: ProtoSchema) -> ProtoSchema:
     return replace(first, messages=second.messages | first.messages | {"LayerParameter": layer})
 
 
-def read(path: Path, shown: str, diagnostics: Diagnostics) -> ProtoSchema | None:
-    """Compile a proto file; what protoc refuses goes to `diagnostics` with protoc's own position.
+def read(
+    path: Path, shown: str, diagnostics: Diagnostics, includes: Sequence[Path] = ()
+) -> ProtoSchema | None:
+    """Read a schema; what protoc refuses goes to `diagnostics` with protoc's own position.
 
     Args:
-        path: the file; protoc sees a copy of it, so that its name and folder do not matter.
+        path: a proto, a pb2 file or a FileDescriptorSet.
         shown: its name in positions.
         diagnostics: takes the errors.
+        includes: folders of what it imports.
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -119,26 +130,43 @@ def read(path: Path, shown: str, diagnostics: Diagnostics) -> ProtoSchema | None
     except OSError as error:
         diagnostics.error("no-input", Position(shown), f"cannot be read: {error.strerror}")
         return None
+    is_compiled = path.suffix in descriptor_file.SUFFIXES
+    if is_compiled:
+        files = descriptor_file.read(data, path, shown, diagnostics)
+    else:
+        files = _compiled(data, shown, diagnostics, includes)
+    one = descriptor_file.joined(files, NAME, shown, diagnostics) if files is not None else None
+    if one is None or (is_compiled and not descriptor_file.is_consistent(one, shown, diagnostics)):
+        return None
+    walk = _Walk(one, shown, diagnostics)
+    walk.run()
+    one.ClearField("source_code_info")
+    descriptor = FileDescriptorSet(file=[one]).SerializeToString(deterministic=True)
+    return ProtoSchema(shown, one.package, walk.messages, walk.enums, descriptor)
+
+
+def _compiled(
+    data: bytes, shown: str, diagnostics: Diagnostics, includes: Sequence[Path]
+) -> FileDescriptorSet | None:
+    """Return what protoc makes of a proto; it sees a copy, so that name and folder do not matter."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
     if b"\0" in data:
         line = data[: data.index(b"\0")].count(b"\n") + 1
         sentence = "there is a zero byte here: the file is UTF-16, or no text at all"
         diagnostics.error("proto", Position(shown, line, 1), sentence, "save it as UTF-8")
         return None
+    name = IMPORTING if includes else NAME
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "set"
-        (Path(folder) / NAME).write_bytes(data)
-        arguments = [f"-I{folder}", "--include_source_info", f"--descriptor_set_out={target}", NAME]
-        code, text = _protoc(*arguments)
+        (Path(folder) / name).write_bytes(data)
+        paths = [f"-I{path}" for path in (folder, *includes)]
+        arguments = [*paths, "--include_source_info", "--include_imports", f"--descriptor_set_out={target}"]
+        code, text = _protoc(*arguments, name)
         if code:
-            _report(text, code, shown, diagnostics)
+            _report(text, code, name, shown, diagnostics)
             return None
-        files = FileDescriptorSet.FromString(target.read_bytes())
-    walk = _Walk(files.file[-1], shown, diagnostics)
-    walk.run()
-    for file in files.file:
-        file.ClearField("source_code_info")
-    descriptor = files.SerializeToString(deterministic=True)
-    return ProtoSchema(shown, files.file[-1].package, walk.messages, walk.enums, descriptor)
+        return FileDescriptorSet.FromString(target.read_bytes())
 
 
 def _protoc(*arguments: str) -> tuple[int, str]:
@@ -158,16 +186,17 @@ def _protoc(*arguments: str) -> tuple[int, str]:
         return code, log.read().decode("utf-8", "replace")
 
 
-def _report(text: str, code: int, shown: str, diagnostics: Diagnostics) -> None:
+def _report(text: str, code: int, name: str, shown: str, diagnostics: Diagnostics) -> None:
     before = len(diagnostics.found)
     for line in text.splitlines():
         match = DIAGNOSTIC.match(line)
         if match:
-            position = Position(shown, int(match["line"]), int(match["column"]))
-            hint = "one file must hold the whole schema" if "not found" in match["text"] else ""
+            file = shown if os.path.basename(match["file"]) == name else match["file"]
+            position = Position(file, int(match["line"]), int(match["column"]))
+            hint = "give the folder of what it imports by -I" if "not found" in match["text"] else ""
             diagnostics.error("proto", position, f"protoc: {match['text'].rstrip('.')}", hint)
         elif line.strip() and not NOTICE.match(line) and "File not found" not in line:
-            diagnostics.error("proto", Position(shown), f"protoc: {line.strip().removeprefix(f'{NAME}: ')}")
+            diagnostics.error("proto", Position(shown), f"protoc: {line.strip().removeprefix(f'{name}: ')}")
     if len(diagnostics.found) == before:
         diagnostics.error("proto", Position(shown), f"protoc refuses the file with exit code {code}")
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping as Map
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from caffeforge.generator import inheritance, known_layers, proto, yaml_source
 from caffeforge.generator.compatibility import Dropped
+from caffeforge.generator.descriptor_file import schema_in
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.known_meanings import KnownMeanings, lay_over
 from caffeforge.generator.proto import ProtoSchema, joined
@@ -42,12 +44,14 @@ class SchemaFolder:
     open: tuple[Dropped, ...] = ()
 
 
-def load(folder: Path, proto_file: Path, diagnostics: Diagnostics) -> SchemaFolder | None:
+def load(
+    folder: Path, proto_file: Path, diagnostics: Diagnostics, includes: Sequence[Path] = ()
+) -> SchemaFolder | None:
     """Read a folder; what is wrong goes to `diagnostics`, and None comes back if there is no mapping.
 
     A folder without ``mapping.yaml`` extends bvlc and adds nothing; one without a proto has its base's.
     """
-    loader = _Loader(diagnostics)
+    loader = _Loader(diagnostics, {proto_file: includes})
     mapping = loader.mapping(folder, proto_file, ())
     schema = loader.schemas.get(str(folder))
     if mapping is None:
@@ -74,7 +78,8 @@ def read_text(path: Path, diagnostics: Diagnostics) -> str:
 
 
 class _Loader:
-    def __init__(self, diagnostics: Diagnostics) -> None:
+    def __init__(self, diagnostics: Diagnostics, includes: Map[Path, Sequence[Path]]) -> None:
+        self.includes = includes
         self.diagnostics = diagnostics
         self.schemas: dict[str, ProtoSchema] = {}
         self.written_against: dict[str, ProtoSchema] = {}
@@ -135,12 +140,14 @@ class _Loader:
         if found.resolve() in above:
             self.diagnostics.error("extends-cycle", base.position, f"extends: leads back to {name}")
             return None
-        mapping = self.mapping(found, found / "caffe.proto", above)
+        mapping = self.mapping(found, schema_in(found), above)
         return None if mapping is None else (found, mapping)
 
     def _schema(self, folder: Path, proto_file: Path, base: str) -> ProtoSchema | None:
         if proto_file.exists():
-            return proto.read(proto_file, str(proto_file), self.diagnostics)
+            return proto.read(
+                proto_file, str(proto_file), self.diagnostics, self.includes.get(proto_file, ())
+            )
         if base in self.schemas:
             return self.schemas[base]
         if not base:

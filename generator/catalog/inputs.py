@@ -8,7 +8,8 @@ ENTRIES = (
     Entry(
         "no-input",
         "a file is missing or cannot be read",
-        "A schema is a folder with caffe.proto, mapping.yaml or both, or one of these files. A "
+        "A schema is a folder with caffe.proto (or caffe_pb2.py, caffe.pb), mapping.yaml or both, or "
+        "one of these files. A "
         "mapping without a caffe.proto beside it needs extends:, which gives it the schema of another "
         "backend.",
         "gen-backend schemas/vendory",

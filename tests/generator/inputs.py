@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from caffeforge.generator.diagnostics import Diagnostic, GenerationError
@@ -33,10 +33,10 @@ def mapping(folder: Path, lines: str) -> Path:
     return write(folder, {"mapping.yaml": BACKEND + lines})
 
 
-def result(source: Path) -> tuple[Package | None, list[Diagnostic]]:
+def result(source: Path, includes: Sequence[Path] = ()) -> tuple[Package | None, list[Diagnostic]]:
     """Return the package for a schema, or what is wrong with it."""
     try:
-        return generate(source), []
+        return generate(source, includes), []
     except GenerationError as error:
         return None, error.diagnostics
 
