@@ -8,6 +8,7 @@ TRAIN. What only steers training is dropped.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -83,9 +84,8 @@ class Source:
 
     def at(self, offset: int) -> str:
         """Return ``file:line:col`` of an offset in the text."""
-        line = self.text.count("\n", 0, offset)
-        column = offset - (self.text.rfind("\n", 0, offset) + 1)
-        return f"{self.name}:{line + 1}:{column + 1}"
+        line = bisect_right(self._starts, offset)
+        return f"{self.name}:{line}:{offset - self._starts[line - 1] + 1}"
 
     def has(self, word: str) -> bool:
         """Tell whether `word` stands outside all braces."""
@@ -95,6 +95,11 @@ class Source:
     def layer_word(self) -> str:
         """``layers`` in a net of the format before 2015, else ``layer``."""
         return "layers" if self.has("layers") and not self.has("layer") else "layer"
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The offsets at which lines begin."""
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     @cached_property
     def _words(self) -> list[tuple[str, int]]:
@@ -131,6 +136,8 @@ def parse(text: str, backend: Backend, name: str = "prototxt", pool: PrivatePool
         proto = pool.message("NetParameter")()
         try:
             text_format.Parse(text, proto, allow_unknown_field=True)
+        except RecursionError:
+            raise FileError("the braces are nested too deep for a net", where=source.name) from None
         except text_format.ParseError as other:
             problems = [_unknown_name(each, source, backend) for each in unknown]
             fault = _parse_error(other, source, backend, pool)
@@ -156,12 +163,12 @@ class _Reader:
 
     def read(self, proto: Proto, unknown: Sequence[Unknown] = ()) -> Prototxt:
         """Return the net; `unknown` is what its text names and `proto` does not have."""
-        names = [_unknown_name(each, self.source, self.backend) for each in unknown]
-        problems: list[FileError] = [
-            name for name, each in zip(names, unknown, strict=True) if each.layer < 0
-        ]
-        if problems:
-            raise joined(merged(names), self.source.name)
+        names: dict[int, list[FileError]] = {}
+        for each in unknown:
+            names.setdefault(each.layer, []).append(_unknown_name(each, self.source, self.backend))
+        if -1 in names:
+            raise joined(merged([name for found in names.values() for name in found]), self.source.name)
+        problems: list[FileError] = []
         self._refuse_net_fields(proto)
         stages = frozenset(_get(_get(proto, "state"), "stage", ()))
         layers, sharing, indices, dropped = [], [], [], set()
@@ -171,7 +178,7 @@ class _Reader:
                 if not _included(layer, stages):
                     dropped.add(getattr(layer, self.name))
                     continue
-                problems += [n for n, each in zip(names, unknown, strict=True) if each.layer == index]
+                problems += names.get(index, ())
                 layers.append(self._layer(layer))
                 sharing.append(_shares(layer))
                 indices.append(index)

@@ -6,9 +6,10 @@ protobuf stops at the first one. A net of another dialect has many, which tell t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from caffeforge.runtime.errors import FileError
@@ -82,7 +83,7 @@ def unknown_names(text: str, net: Any, layer_field: str) -> list[Unknown]:
 
 
 def _walk(text: str, net: Any, layer_field: str) -> Iterator[Unknown]:
-    stack, layer = [_Frame(net)], -1
+    stack, layer, braces = [_Frame(net)], -1, 0
     for token in _TOKEN.finditer(text):
         frame = stack[-1]
         if token["colon"]:
@@ -92,12 +93,12 @@ def _walk(text: str, net: Any, layer_field: str) -> Iterator[Unknown]:
             is_list = token["open"] == "["
             stack.append(_Frame(inner, is_list, frame.field if is_list else None))
             frame.value_due = False
-            at_net = len([each for each in stack if not each.is_list]) == 2
-            if at_net and not is_list and frame.field is not None and frame.field.name == layer_field:
+            braces += not is_list
+            if braces == 1 and not is_list and frame.field is not None and frame.field.name == layer_field:
                 layer += 1
         elif token["close"]:
             if len(stack) > 1:
-                stack.pop()
+                braces -= not stack.pop().is_list
         elif token["word"] and (frame.value_due or frame.is_list):
             frame.value_due = False
             if (what := _unknown_value(frame.field, token["word"])) is not None:
@@ -105,7 +106,7 @@ def _walk(text: str, net: Any, layer_field: str) -> Iterator[Unknown]:
         elif token["word"]:
             frame.field = frame.kind.fields_by_name.get(token["word"]) if frame.kind is not None else None
             if frame.kind is not None and frame.field is None:
-                near = near_name(token["word"], frame.kind.fields_by_name)
+                near = near_name(token["word"], tuple(frame.kind.fields_by_name))
                 what = f'{_title(frame.kind)} has no field named "{token["word"]}"', near
                 yield Unknown(token.start(), layer if len(stack) > 1 else -1, *what)
         elif token["text"]:
@@ -116,7 +117,7 @@ def _unknown_value(field: Any, word: str) -> tuple[str, str] | None:
     kind = field.enum_type if field is not None else None
     if kind is None or word in kind.values_by_name or word.lstrip("-").isdigit():
         return None
-    return f"{_title(kind)} has no value named {word}", near_name(word, kind.values_by_name)
+    return f"{_title(kind)} has no value named {word}", near_name(word, tuple(kind.values_by_name))
 
 
 def _title(kind: Any) -> str:
@@ -124,7 +125,8 @@ def _title(kind: Any) -> str:
     return str(kind.full_name).removeprefix(f"{kind.file.package}.")
 
 
-def near_name(name: str, known: Iterable[str]) -> str:
+@lru_cache(1024)
+def near_name(name: str, known: tuple[str, ...]) -> str:
     """Return the known name that looks like `name`, or empty; an ending that all have does not count."""
     stems = {each.removesuffix("_param"): each for each in known}
     near = get_close_matches(name.removesuffix("_param"), stems, 1, 0.8)

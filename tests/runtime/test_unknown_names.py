@@ -61,3 +61,9 @@ def test_a_long_list_is_cut_and_counted() -> None:
     assert lines[0] == "prototxt: 30 faults" and lines[-2] == "  and 10 more" and len(lines) == 23
     text = "\n".join(['layer { name: "l" type: "Foreign" }'] * 30)
     assert refusal(text).splitlines()[0].endswith("also in line 2, 3, 4, 5, 6, 7, 8, 9 and 21 more")
+
+
+def test_hostile_texts_are_refused_in_short_time() -> None:
+    assert "nested too deep" in refusal("layer { foreign " + "{ a " * 20000)
+    assert refusal("foreign: 1\n" * 20000).count("also in line 2, 3") == 1
+    assert refusal("".join(f"foreign{i}: 1\n" for i in range(2000))).startswith("prototxt: 2000 faults")
