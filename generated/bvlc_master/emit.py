@@ -33,41 +33,41 @@ def emit_abs(e: Emit, op: hub.Abs, X: Value, Y: Value) -> None:
 
 
 def emit_add_1(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Eltwise (bvlc/mapping.yaml:98)."""
+    """Add -> Eltwise (bvlc/mapping.yaml:99)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:98")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:99")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:98")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:99")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:98")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:99")
     e.layer(layers.Eltwise(operation="SUM"), (A, B), tops=(C,))
 
 
 def emit_add_2(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:102)."""
+    """Add -> other ops (bvlc/mapping.yaml:103)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:102")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:103")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:102")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:103")
     e.apply(hub.Add(), (B, A), (C,))
 
 
 def emit_add_3(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Power (bvlc/mapping.yaml:104)."""
+    """Add -> Power (bvlc/mapping.yaml:105)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:104")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:105")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:104")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:105")
     e.layer(layers.Power(shift=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_add_4(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Bias (bvlc/mapping.yaml:108)."""
+    """Add -> Bias (bvlc/mapping.yaml:109)."""
     span = lib.span_of(A.shape, B.shape)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:108")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:109")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:108")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:109")
     e.layer(
         layers.Bias(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -77,69 +77,69 @@ def emit_add_4(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_add_5(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Reshape + Bias (bvlc/mapping.yaml:117)."""
+    """Add -> Reshape + Bias (bvlc/mapping.yaml:118)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:117")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:118")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:117")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:118")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:117")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:118")
     shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
     e.layer(layers.Bias(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
 
 
 def emit_add_6(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:126)."""
+    """Add -> other ops (bvlc/mapping.yaml:127)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:126")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:127")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:126")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:127")
     e.apply(hub.Add(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_add_7(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:128)."""
+    """Add -> other ops (bvlc/mapping.yaml:129)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:128")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:129")
     e.apply(hub.Add(), (B, A), (C,))
 
 
 def emit_add_8(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:130)."""
+    """Add -> other ops (bvlc/mapping.yaml:131)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:130",
+            "bvlc/mapping.yaml:131",
         )
     e.apply(hub.Add(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_add_9(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:132)."""
+    """Add -> other ops (bvlc/mapping.yaml:133)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:132")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:133")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:132")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:133")
     e.apply(hub.Add(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_and_1(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> Eltwise (bvlc/mapping.yaml:137)."""
+    """And -> Eltwise (bvlc/mapping.yaml:146)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:137")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:146")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:137")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:146")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:137")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:146")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> other ops (bvlc/mapping.yaml:140)."""
+    """And -> other ops (bvlc/mapping.yaml:149)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:140")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:149")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:140")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:149")
     e.apply(
         hub.And(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -148,10 +148,10 @@ def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:149)."""
+    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:158)."""
     along = lib.axis_of(op.axis, data.rank)
     if op.select_last_index != 1:
-        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:149")
+        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:158")
     top = e.layer(layers.ArgMax(axis=along), (data,))
     if op.keepdims == 0:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.free_batch(reduced.shape, along != 0))), (top,))
@@ -159,11 +159,11 @@ def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:157)."""
+    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:166)."""
     along = lib.axis_of(op.axis, data.rank)
     size = data.shape[along]
     if along != data.rank - 1:
-        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:157")
+        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:166")
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(-1, 1, size, 1))), (data,))
     top = e.layer(layers.Pooling(pool="MAX", kernel_h=size, kernel_w=1), (top,), loose=1, kept=1)
     e.layer(
@@ -174,17 +174,17 @@ def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_3(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> other ops (bvlc/mapping.yaml:167)."""
+    """ArgMax -> other ops (bvlc/mapping.yaml:176)."""
     along = lib.axis_of(op.axis, data.rank)
     order = tuple(i for i in range(along)) + tuple(i + along + 1 for i in range(data.rank - along - 1)) + (along,)
     if along == data.rank - 1:
-        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:167")
+        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:176")
     places = e.value(hub.ArgMax(axis=-1, keepdims=0), (e.value(hub.Transpose(perm=order), (data,)),))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, along != 0)), (places,), (reduced,))
 
 
 def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
-    """ArgMin -> other ops (bvlc/mapping.yaml:173)."""
+    """ArgMin -> other ops (bvlc/mapping.yaml:185)."""
     e.apply(
         hub.ArgMax(axis=op.axis, keepdims=op.keepdims, select_last_index=op.select_last_index),
         (e.value(hub.Neg(), (data,)),),
@@ -226,23 +226,23 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (bvlc/mapping.yaml:185)."""
+    """AveragePool -> Pooling (bvlc/mapping.yaml:197)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:185")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:197")
     if begins != lib.zeros(2):
-        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:185")
+        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:197")
     if op.count_include_pad != 0:
-        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:185")
+        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:197")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:185")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:197")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:185",
+            "bvlc/mapping.yaml:197",
         )
     e.layer(
         layers.Pooling(
@@ -258,25 +258,25 @@ def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:194)."""
+    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:206)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:194")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:206")
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:194")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:206")
     if begins != op.pads[2:]:
-        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:194")
+        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:206")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:194",
+            "bvlc/mapping.yaml:206",
         )
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:194")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:206")
     top = e.layer(
         layers.Pooling(
             pool="AVE",
@@ -297,25 +297,25 @@ def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:214)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:226)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:214")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:226")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:214")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:226")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:214")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:226")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:218)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:230)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:218")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:230")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.AveragePool(
@@ -331,11 +331,11 @@ def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:223)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:235)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if counted:
-        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:223")
+        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:235")
     mean = e.value(
         hub.AveragePool(
             kernel_shape=op.kernel_shape,
@@ -357,14 +357,14 @@ def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_7(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:227)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:239)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     weight = 1 / lib.product(op.kernel_shape)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:227")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:239")
     if op.dilations == lib.ones(axes):
-        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:227")
+        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:239")
     e.apply(
         hub.Conv(
             kernel_shape=op.kernel_shape,
@@ -379,30 +379,30 @@ def emit_average_pool_7(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_8(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:232)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:244)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:232")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:244")
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:232")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:244")
     padded = e.value(hub.Pad(pads=(0, 0) + begins + (0, 0) + op.pads[axes:]), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (padded,), (Y,))
 
 
 def emit_average_pool_9(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:236)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:248)."""
     axes = len(op.kernel_shape)
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:236")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:248")
     if op.pads != lib.zeros(6):
-        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:236")
+        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:248")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:236")
+        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:248")
     flat = e.value(
         hub.AveragePool(kernel_shape=k[1:], strides=s[1:]),
         (e.value(hub.Reshape(shape=planes), (X,)),),
@@ -427,13 +427,13 @@ def emit_batch_normalization(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:248)."""
+    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:261)."""
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:248")
+        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:261")
     if running_var is not None:
-        raise Refused("running_var is not computed", "bvlc/mapping.yaml:248")
+        raise Refused("running_var is not computed", "bvlc/mapping.yaml:261")
     if op.training_mode != 0:
-        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:249")
+        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:262")
     top = e.layer(
         layers.BatchNorm(use_global_stats=True, eps=op.epsilon),
         (X,),
@@ -443,16 +443,16 @@ def emit_batch_normalization(
 
 
 def emit_cast_1(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> Split (bvlc/mapping.yaml:261)."""
+    """Cast -> Split (bvlc/mapping.yaml:275)."""
     if op.to == lib.element_type("bool"):
-        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:261")
+        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:275")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
 def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> other ops (bvlc/mapping.yaml:263)."""
+    """Cast -> other ops (bvlc/mapping.yaml:277)."""
     if op.to != lib.element_type("bool"):
-        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:263")
+        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:277")
     e.apply(hub.Greater(), (e.value(hub.Abs(), (input,)), 0.0), (output,))
 
 
@@ -468,43 +468,43 @@ def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:269)."""
+    """Clip -> other ops (bvlc/mapping.yaml:283)."""
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:269")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:283")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:269")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:283")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU (bvlc/mapping.yaml:271)."""
+    """Clip -> ReLU (bvlc/mapping.yaml:285)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:271")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:285")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:271")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:285")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:271")
+        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:285")
     e.layer(layers.ReLU(), (input,), tops=(output,))
 
 
 def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Eltwise (bvlc/mapping.yaml:273)."""
+    """Clip -> Power + Eltwise (bvlc/mapping.yaml:287)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:273")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:287")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:273")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:287")
     if op.min == 0:
-        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:273")
+        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:287")
     bound = e.layer(layers.Power(scale=0, shift=op.min), (input,))
     e.layer(layers.Eltwise(operation="MAX"), (input, bound), tops=(output,))
 
 
 def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:281)."""
+    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:295)."""
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:281")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:295")
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:281")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:295")
     bound = e.layer(layers.Power(scale=0, shift=-op.max), (input,))
     negative = e.layer(layers.Power(scale=-1), (input,))
     top = e.layer(layers.Eltwise(operation="MAX"), (negative, bound))
@@ -512,22 +512,22 @@ def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_6(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:295)."""
+    """Clip -> other ops (bvlc/mapping.yaml:309)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:295")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:309")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:295")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:309")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:295")
+        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:309")
     e.apply(hub.Clip(max=op.max), (e.value(hub.Clip(min=op.min), (input,)),), (output,))
 
 
 def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> Concat (bvlc/mapping.yaml:301)."""
+    """Concat -> Concat (bvlc/mapping.yaml:318)."""
     if not len(inputs) > 0:
-        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:301")
+        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:318")
     if not all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:301")
+        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:318")
     e.layer(
         layers.Concat(axis=lib.axis_of(op.axis, concat_result.rank)),
         (*inputs,),
@@ -536,15 +536,15 @@ def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:305)."""
+    """Concat -> other ops (bvlc/mapping.yaml:322)."""
     along = lib.axis_of(op.axis, concat_result.rank)
     counts = tuple(tuple(x.shape[i] if i == along else 1 for i in range(x.rank)) for x in inputs)
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:305")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:322")
     if lib.axis_of(op.axis, concat_result.rank) == 0:
-        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:305")
+        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:322")
     if not all(tuple(x.shape[0] == 1 for x in inputs)):
-        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:305")
+        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:322")
     grain = e.value(
         hub.Mul(),
         (
@@ -564,9 +564,9 @@ def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:312)."""
+    """Concat -> other ops (bvlc/mapping.yaml:329)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:312")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:329")
     e.apply(
         hub.Concat(axis=op.axis),
         [e.value(hub.Identity(), (x,)) if lib.is_constant(x) else x for x in inputs],
@@ -575,12 +575,12 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:319)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:337)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:319")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:337")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:319")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:337")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -601,12 +601,12 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:333)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:351)."""
     axes = len(op.kernel_shape)
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:333")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:351")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:333")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:351")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -624,12 +624,12 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> other ops (bvlc/mapping.yaml:345)."""
+    """Conv -> other ops (bvlc/mapping.yaml:363)."""
     axes = len(op.kernel_shape)
     even = lib.pads_by_stride(op.pads[:axes], op.pads[axes:], op.strides)
     skipped = lib.quotient(lib.sub(even, op.pads[:axes]), op.strides)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:345")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:363")
     every = e.value(
         hub.Conv(
             kernel_shape=op.kernel_shape,
@@ -659,17 +659,17 @@ def emit_conv_transpose_1(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:361)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:382)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:361")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:382")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:361")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:382")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:361")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:382")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -697,17 +697,17 @@ def emit_conv_transpose_2(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:377)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:398)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:377")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:398")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:377")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:398")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:377")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:398")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -732,15 +732,15 @@ def emit_conv_transpose_3(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:391)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:412)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = tuple(t * (n - 1) + 1 + e for n, t, e in zip(op.kernel_shape, d, extra, strict=True))
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:391")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:412")
     if lib.divides(d, extra):
-        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:391")
+        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:412")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -764,14 +764,14 @@ def emit_conv_transpose_4(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> other ops (bvlc/mapping.yaml:403)."""
+    """ConvTranspose -> other ops (bvlc/mapping.yaml:424)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     even = tuple(min(b, e) for b, e in zip(op.pads[:axes], op.pads[axes:], strict=True))
     skipped = lib.sub(op.pads[:axes], even)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:403")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:424")
     every = e.value(
         hub.ConvTranspose(
             kernel_shape=op.kernel_shape,
@@ -795,47 +795,47 @@ def emit_conv_transpose_4(
 
 
 def emit_div_1(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:412)."""
+    """Div -> Power (bvlc/mapping.yaml:434)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:412")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:434")
     if lib.scalar(B) == 0:
-        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:412")
+        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:434")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:412")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:434")
     e.layer(layers.Power(scale=1 / lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_div_2(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:416)."""
+    """Div -> Power (bvlc/mapping.yaml:438)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:416")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:438")
     if lib.scalar(A) == 0:
-        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:416")
+        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:438")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:416")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:438")
     e.layer(layers.Power(scale=1 / lib.scalar(A), power=-1), (B,), tops=(C,))
 
 
 def emit_div_3(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:420)."""
+    """Div -> other ops (bvlc/mapping.yaml:442)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:420")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:442")
     e.apply(hub.Mul(), (A, lib.inverse(B)), (C,))
 
 
 def emit_div_4(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:422)."""
+    """Div -> other ops (bvlc/mapping.yaml:444)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:422")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:444")
     e.apply(hub.Mul(), (A, e.value(hub.Reciprocal(), (B,))), (C,))
 
 
 def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
-    """Dropout -> Dropout (bvlc/mapping.yaml:426)."""
+    """Dropout -> Dropout (bvlc/mapping.yaml:452)."""
     if mask is not None:
-        raise Refused("mask is not computed", "bvlc/mapping.yaml:426")
+        raise Refused("mask is not computed", "bvlc/mapping.yaml:452")
     if not (op.training_mode is None or not op.training_mode):
-        raise Refused("dropping is for training", "bvlc/mapping.yaml:427")
+        raise Refused("dropping is for training", "bvlc/mapping.yaml:453")
     e.layer(
         layers.Dropout(dropout_ratio=op.ratio if op.ratio is not None else 0.5),
         (data,),
@@ -844,74 +844,74 @@ def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Val
 
 
 def emit_elu(e: Emit, op: hub.Elu, X: Value, Y: Value) -> None:
-    """Elu -> ELU (bvlc/mapping.yaml:433)."""
+    """Elu -> ELU (bvlc/mapping.yaml:460)."""
     e.layer(layers.ELU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_equal(e: Emit, op: hub.Equal, A: Value, B: Value, C: Value) -> None:
-    """Equal -> other ops (bvlc/mapping.yaml:437)."""
+    """Equal -> other ops (bvlc/mapping.yaml:465)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (e.value(hub.Abs(), (e.value(hub.Sub(), (A, B)),)), 0.0)),), (C,))
 
 
 def emit_exp(e: Emit, op: hub.Exp, input: Value, output: Value) -> None:
-    """Exp -> Exp (bvlc/mapping.yaml:440)."""
+    """Exp -> Exp (bvlc/mapping.yaml:469)."""
     e.layer(layers.Exp(), (input,), tops=(output,))
 
 
 def emit_expand_1(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:447)."""
+    """Expand -> other ops (bvlc/mapping.yaml:477)."""
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     if not input.rank < output.rank:
-        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:447")
+        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:477")
     e.apply(hub.Expand(shape=output.shape[:]), (e.value(hub.Reshape(shape=old), (input,)),), (output,))
 
 
 def emit_expand_2(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:449)."""
+    """Expand -> other ops (bvlc/mapping.yaml:479)."""
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     counts = tuple(1 if a == b else b for a, b in zip(old, output.shape, strict=True))
     if input.rank != output.rank:
-        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:449")
+        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:479")
     e.apply(hub.Tile(repeats=counts), (input,), (output,))
 
 
 def emit_flatten_1(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> Flatten (bvlc/mapping.yaml:454)."""
+    """Flatten -> Flatten (bvlc/mapping.yaml:485)."""
     if op.axis != 1:
-        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:454")
+        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:485")
     e.layer(layers.Flatten(axis=op.axis), (input,), tops=(output,))
 
 
 def emit_flatten_2(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> other ops (bvlc/mapping.yaml:457)."""
+    """Flatten -> other ops (bvlc/mapping.yaml:488)."""
     if op.axis == 1:
-        raise Refused("does not hold: axis != 1", "bvlc/mapping.yaml:457")
+        raise Refused("does not hold: axis != 1", "bvlc/mapping.yaml:488")
     e.apply(hub.Reshape(shape=output.shape[:]), (input,), (output,))
 
 
 def emit_gather_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:464)."""
+    """Gather -> other ops (bvlc/mapping.yaml:496)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:464")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:496")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:464")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:496")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:464")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:496")
     bvlc_hooks.gather(e, op, data, indices, output)
 
 
 def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:466)."""
+    """Gather -> other ops (bvlc/mapping.yaml:498)."""
     along = lib.axis_of(op.axis, data.rank)
     runs = lib.runs_of(lib.places_along(indices, data.shape[along]))
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:466")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:498")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:466")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:498")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:466")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:498")
     if not len(runs) <= 64:
-        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:470")
+        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:502")
     e.apply(
         hub.Concat(axis=along),
         [e.value(hub.Slice(starts=(r[0],), ends=(r[1],), axes=(along,)), (data,)) for r in runs],
@@ -920,14 +920,14 @@ def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:473)."""
+    """Gather -> other ops (bvlc/mapping.yaml:505)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:473")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:505")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:473")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:505")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:473")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:505")
     taken = e.value(
         hub.Gather(axis=along),
         (data, lib.reshape(indices, (lib.product(indices.shape),))),
@@ -936,16 +936,16 @@ def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> Embed (bvlc/mapping.yaml:477)."""
+    """Gather -> Embed (bvlc/mapping.yaml:509)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:509")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:509")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:509")
     if data.rank != 2:
-        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:509")
     e.layer(
         layers.Embed(input_dim=data.shape[0], num_output=data.shape[1], bias_term=False),
         (indices,),
@@ -955,16 +955,16 @@ def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:482)."""
+    """Gather -> other ops (bvlc/mapping.yaml:514)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:482")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:514")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:482")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:514")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:482")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:514")
     if data.rank == 2:
-        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:482")
+        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:514")
     rows = e.value(
         hub.Gather(axis=0),
         (lib.reshape(data, (data.shape[0], lib.product(data.shape[1:]))), indices),
@@ -973,43 +973,43 @@ def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_6(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> BatchReindex (bvlc/mapping.yaml:486)."""
+    """Gather -> BatchReindex (bvlc/mapping.yaml:518)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:486")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:518")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:486")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:518")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:486")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:518")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:486")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:518")
     e.layer(layers.BatchReindex(), (data, indices), tops=(output,))
 
 
 def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:488)."""
+    """Gather -> other ops (bvlc/mapping.yaml:520)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:488")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:520")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:488")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:520")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:488")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:520")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:488")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:520")
     rows = e.value(hub.Gather(axis=0), (data, e.value(hub.Reshape(shape=(-1,)), (indices,))))
     e.apply(hub.Reshape(shape=output.shape[:]), (rows,), (output,))
 
 
 def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:492)."""
+    """Gather -> other ops (bvlc/mapping.yaml:524)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:492")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:524")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:492")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:524")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:492")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:524")
     columns = e.value(
         hub.Reshape(shape=(-1, data.shape[along], lib.product(data.shape[along + 1 :]))),
         (data,),
@@ -1022,9 +1022,9 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:503)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:535)."""
     if op.transA != 1:
-        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:503")
+        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:535")
     e.apply(
         hub.Gemm(alpha=op.alpha, beta=op.beta, transB=op.transB),
         (e.value(hub.Transpose(perm=(1, 0)), (A,)), B, C),
@@ -1033,14 +1033,14 @@ def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:505)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:537)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:505")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:537")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:505")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:537")
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:505")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:537")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=False),
         (A,),
@@ -1050,18 +1050,18 @@ def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:510)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:542)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:510")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:542")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:510")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:542")
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:510")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:542")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:510")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:542")
     if lib.span_of(Y.shape, C.shape) not in ((1, 2), (0, 0)):
-        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:510")
+        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:542")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=True),
         (A,),
@@ -1071,18 +1071,18 @@ def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_4(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:517)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:549)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:517")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:549")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:517")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:549")
     e.apply(hub.Add(), (e.value(hub.Gemm(alpha=op.alpha, transB=op.transB), (A, B)), lib.times(C, op.beta)), (Y,))
 
 
 def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:519)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:551)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:519")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:551")
     e.apply(
         hub.Add(),
         (
@@ -1094,94 +1094,94 @@ def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_6(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:521)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:553)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:521")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:553")
     if op.alpha == 1:
-        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:521")
+        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:553")
     e.apply(hub.Mul(), (e.value(hub.Gemm(transB=op.transB), (A, B)), op.alpha), (Y,))
 
 
 def emit_gemm_7(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:523)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:555)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:523")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:555")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:523")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:555")
     if op.transB != 1:
-        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:523")
+        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:555")
     e.apply(hub.MatMul(), (A, e.value(hub.Transpose(perm=(1, 0)), (B,))), (Y,))
 
 
 def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:525)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:557)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:525")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:557")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:525")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:557")
     if op.transB != 0:
-        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:525")
+        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:557")
     e.apply(hub.MatMul(), (A, B), (Y,))
 
 
 def emit_global_average_pool_1(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:530)."""
+    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:565)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:530")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:565")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_average_pool_2(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:533)."""
+    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:568)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:533")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:568")
     e.apply(hub.ReduceMean(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_global_max_pool_1(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:538)."""
+    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:574)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:538")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:574")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_max_pool_2(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:541)."""
+    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:577)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:541")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:577")
     e.apply(hub.ReduceMax(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_greater_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Threshold (bvlc/mapping.yaml:546)."""
+    """Greater -> Threshold (bvlc/mapping.yaml:583)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:546")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:583")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:546")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:583")
     e.layer(layers.Threshold(threshold=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_greater_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Power + Threshold (bvlc/mapping.yaml:550)."""
+    """Greater -> Power + Threshold (bvlc/mapping.yaml:587)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:550")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:587")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:550")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:587")
     top = e.layer(layers.Power(scale=-1), (B,))
     e.layer(layers.Threshold(threshold=-lib.scalar(A)), (top,), tops=(C,))
 
 
 def emit_greater_3(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> other ops (bvlc/mapping.yaml:557)."""
+    """Greater -> other ops (bvlc/mapping.yaml:594)."""
     if lib.is_scalar(A):
-        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:557")
+        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:594")
     if lib.is_scalar(B):
-        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:557")
+        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:594")
     e.apply(hub.Greater(), (e.value(hub.Sub(), (A, B)), 0.0), (C,))
 
 
 def emit_greater_or_equal(e: Emit, op: hub.GreaterOrEqual, A: Value, B: Value, C: Value) -> None:
-    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:561)."""
+    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:599)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (B, A)),), (C,))
 
 
@@ -1193,7 +1193,7 @@ def emit_group_normalization(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:564)."""
+    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:602)."""
     count = lib.product(X.shape[1:]) // op.num_groups
     groups = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(0, op.num_groups, -1))), (X,))
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (groups,))
@@ -1217,7 +1217,7 @@ def emit_gru(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """GRU -> other ops (bvlc/mapping.yaml:592)."""
+    """GRU -> other ops (bvlc/mapping.yaml:631)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
@@ -1228,7 +1228,7 @@ def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:595)."""
+    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:634)."""
     top = e.layer(layers.Power(scale=-op.alpha, shift=1 - op.beta), (X,))
     top = e.layer(layers.ReLU(), (top,))
     top = e.layer(layers.Power(scale=-1, shift=1), (top,))
@@ -1236,9 +1236,9 @@ def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (bvlc/mapping.yaml:605)."""
+    """Identity -> Parameter (bvlc/mapping.yaml:645)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:605")
+        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:645")
     e.layer(
         layers.Parameter(shape=layers.BlobShape(dim=input.shape[:])),
         (),
@@ -1248,9 +1248,9 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (bvlc/mapping.yaml:610)."""
+    """Identity -> Split (bvlc/mapping.yaml:650)."""
     if lib.is_constant(input):
-        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:610")
+        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:650")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
@@ -1262,7 +1262,7 @@ def emit_instance_normalization(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:614)."""
+    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:655)."""
     count = lib.product(input.shape[2:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (input,))
     centred = e.layer(layers.Bias(axis=0), (input, means))
@@ -1282,15 +1282,15 @@ def emit_layer_normalization(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:638)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:680)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:642")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:684")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:642")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:684")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:642")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:684")
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (centred,))
@@ -1308,51 +1308,51 @@ def emit_layer_normalization(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:668)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:711)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:672)."""
+    """Less -> other ops (bvlc/mapping.yaml:716)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:675)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:719)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:678)."""
+    """Log -> Log (bvlc/mapping.yaml:722)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:682)."""
+    """LRN -> LRN (bvlc/mapping.yaml:726)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:682")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:726")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:682")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:726")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:685)."""
+    """LRN -> other ops (bvlc/mapping.yaml:729)."""
     places = lib.product(X.shape[2:])
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:685")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:729")
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
     e.apply(hub.Reshape(shape=(0,) + X.shape[1:]), (normal,), (Y,))
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:693)."""
+    """LRN -> other ops (bvlc/mapping.yaml:737)."""
     channels = X.shape[1]
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:693")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:737")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:693")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:737")
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
         (
@@ -1388,20 +1388,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:701)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:746)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:705)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:750)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:705")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:750")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:705")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:750")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:705")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:750")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:705")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:750")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1411,137 +1411,137 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:713)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:758)."""
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:758")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:758")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:758")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:713")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:758")
     stack = e.value(hub.Reshape(shape=(-1, depth, 1, width)), (B,))
     mixed = e.value(hub.Conv(kernel_shape=(1, 1)), (stack, lib.reshape(A, (rows, depth, 1, 1))))
     e.apply(hub.Reshape(shape=lib.free_batch(Y.shape, B.rank > 2)), (mixed,), (Y,))
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:722)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:767)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:722")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:767")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:722")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:767")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:722")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:767")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:724)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:769)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:724")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:769")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:724")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:769")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:724")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:769")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:727)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:772)."""
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:727")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:772")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:727")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:772")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:727")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:772")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:727")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:772")
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
     e.apply(hub.ReduceSum(axes=(-1,), keepdims=0), (e.value(hub.Mul(), (rows, columns)),), (Y,))
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:734)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:779)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:734")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:779")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:734")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:779")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:736)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:781)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:736")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:781")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:741)."""
+    """Max -> other ops (bvlc/mapping.yaml:787)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:741")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:787")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:743)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:789)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:743")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:789")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:743",
+            "bvlc/mapping.yaml:789",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:746)."""
+    """Max -> other ops (bvlc/mapping.yaml:792)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:746")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:792")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:746")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:792")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:746")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:792")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:746")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:792")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:748)."""
+    """Max -> other ops (bvlc/mapping.yaml:794)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:748")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:794")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:748")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:794")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:748")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:794")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:748")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:794")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:750)."""
+    """Max -> other ops (bvlc/mapping.yaml:796)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:750")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:796")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:752)."""
+    """Max -> other ops (bvlc/mapping.yaml:798)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:752")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:798")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:752")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:798")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:752")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:798")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1550,13 +1550,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:754)."""
+    """Max -> other ops (bvlc/mapping.yaml:800)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:754")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:800")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:754")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:800")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:754")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:800")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1577,7 +1577,7 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if Indices is not None:
         raise Refused("does not hold: not has(Indices)", "bvlc_master/mapping.yaml:46")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
         raise Refused("Caffe would compute another number of windows", "bvlc_master/mapping.yaml:48")
     e.layer(
@@ -1597,18 +1597,18 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:771)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:818)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:771")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:818")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:771")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:818")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1625,7 +1625,7 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:782)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:829)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
@@ -1633,13 +1633,13 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:782")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:829")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:782")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:829")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:782")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:829")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
     every = e.value(
         hub.MaxPool(
             kernel_shape=op.kernel_shape,
@@ -1652,29 +1652,29 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:787)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:834)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:787")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:834")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:787")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:834")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:787")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:834")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:791)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:838)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:791")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:838")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1689,13 +1689,13 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:796)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:843)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:796")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:843")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
     padded = e.value(
         hub.Pad(
             pads=(0, 0) + begins + (0, 0) + op.pads[axes:],
@@ -1711,14 +1711,14 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:800)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:847)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:800")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:847")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:800")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:847")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1729,15 +1729,15 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:810)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:857)."""
     axes = len(op.kernel_shape)
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:810")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:857")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:767")
+        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
     flat = e.value(
         hub.MaxPool(kernel_shape=k[1:], strides=s[1:], dilations=op.dilations[1:]),
         (e.value(hub.Reshape(shape=planes), (X,)),),
@@ -1756,11 +1756,11 @@ def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:822)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:870)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:823")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:871")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:823")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:871")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1774,11 +1774,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:833)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:882)."""
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:833")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:882")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:830")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:879")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1788,53 +1788,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:835)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:884)."""
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:835")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:884")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:830")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:879")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:841)."""
+    """Min -> other ops (bvlc/mapping.yaml:890)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:841")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:890")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:841")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:890")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:841")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:890")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:841")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:890")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:843)."""
+    """Min -> other ops (bvlc/mapping.yaml:892)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:892")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:892")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:892")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:892")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:845)."""
+    """Min -> other ops (bvlc/mapping.yaml:894)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:845")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:894")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:847)."""
+    """Min -> other ops (bvlc/mapping.yaml:896)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:847")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:896")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:847")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:896")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1843,11 +1843,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:849)."""
+    """Min -> other ops (bvlc/mapping.yaml:898)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:849")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:898")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:849")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:898")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -1856,41 +1856,41 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:854)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:904)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:854")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:904")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:854")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:904")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:854")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:904")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:858)."""
+    """Mul -> other ops (bvlc/mapping.yaml:908)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:858")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:908")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:858")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:908")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:860)."""
+    """Mul -> Power (bvlc/mapping.yaml:910)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:860")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:910")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:860")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:910")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:864)."""
+    """Mul -> Scale (bvlc/mapping.yaml:914)."""
     span = lib.span_of(A.shape, B.shape)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:864")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:914")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:864")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:914")
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -1900,79 +1900,79 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Reshape + Scale (bvlc/mapping.yaml:873)."""
+    """Mul -> Reshape + Scale (bvlc/mapping.yaml:923)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:873")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:923")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:873")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:923")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:873")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:923")
     shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
     e.layer(layers.Scale(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:882)."""
+    """Mul -> other ops (bvlc/mapping.yaml:932)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:882")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:932")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:882")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:932")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:884)."""
+    """Mul -> other ops (bvlc/mapping.yaml:934)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:884")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:934")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:886)."""
+    """Mul -> other ops (bvlc/mapping.yaml:936)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:886",
+            "bvlc/mapping.yaml:936",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:888)."""
+    """Mul -> other ops (bvlc/mapping.yaml:938)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:888")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:938")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:888")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:938")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:892)."""
+    """Neg -> Power (bvlc/mapping.yaml:946)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:896)."""
+    """Not -> Power (bvlc/mapping.yaml:951)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:901)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:956)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:901")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:956")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:901")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:956")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:901")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:956")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:904)."""
+    """Or -> other ops (bvlc/mapping.yaml:959)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:904")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:959")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:904")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:959")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -1981,17 +1981,17 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:917)."""
+    """Pad -> other ops (bvlc/mapping.yaml:972)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:917")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:972")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:919)."""
+    """Pad -> other ops (bvlc/mapping.yaml:974)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -1999,25 +1999,25 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
     grown = tuple(max(0, p[0]) for p in pairs) + tuple(max(0, p[1]) for p in pairs)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:974")
     cut = e.value(hub.Slice(starts=inner, ends=outer), (data,))
     e.apply(hub.Pad(mode=op.mode, pads=grown, constant_value=value), (cut,), (output,))
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:923)."""
+    """Pad -> other ops (bvlc/mapping.yaml:978)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:978")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:978")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:978")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:978")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2030,7 +2030,7 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:926)."""
+    """Pad -> other ops (bvlc/mapping.yaml:981)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
@@ -2039,7 +2039,7 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     before = pairs[axis][0]
     behind = pairs[axis][1]
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:926")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:981")
     grain = e.value(
         hub.Add(),
         (
@@ -2064,13 +2064,13 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:937)."""
+    """Pad -> other ops (bvlc/mapping.yaml:992)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:937")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:992")
     part = e.value(
         hub.Gather(axis=axis),
         (data, lib.whole(lib.pad_places(op.mode, data.shape[axis], pairs[axis]))),
@@ -2079,49 +2079,49 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:944)."""
+    """Pow -> Power (bvlc/mapping.yaml:999)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:944")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:999")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:944")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:999")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:948)."""
+    """Pow -> Exp (bvlc/mapping.yaml:1003)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1003")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1003")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1003")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:955)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1011)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:955")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1011")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:955")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1011")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:955")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1011")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:960)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1016)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:960")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1016")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:960")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1016")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:960")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1016")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:964)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:1020)."""
     e.apply(
         hub.Sub(),
         (
@@ -2133,19 +2133,19 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:967)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:1024)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:974)."""
+    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:1031)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1031")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1031")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1031")
     top = e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2153,80 +2153,80 @@ def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:981)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1038)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:981")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1038")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:994)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1051)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:994")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1051")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:994")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1051")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:994")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1051")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:994")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1051")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:991")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1048")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:996)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1053)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:996")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1053")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:991")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1048")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.MaxPool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1001)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1058)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1001")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1058")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:991")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1048")
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1017)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1075)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1017")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1075")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1017")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1075")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1017")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1075")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1014")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1072")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1019)."""
+    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1077)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1019")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1077")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1019")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1077")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1014")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1072")
     top = e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2234,49 +2234,49 @@ def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1026)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1084)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1026")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1084")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1026")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1084")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1026")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1084")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1014")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1072")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1028)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1086)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1028")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1086")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1014")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1072")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.AveragePool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1033)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1091)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1033")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1091")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1014")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1072")
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1040)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1099)."""
     e.apply(
         hub.Neg(),
         (
@@ -2294,20 +2294,20 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1046)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1105)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1046")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1105")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1048)."""
+    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1107)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1048")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1107")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1048")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1107")
     top = e.layer(layers.Reduction(axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2315,10 +2315,10 @@ def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1055)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1114)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1055")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1114")
     e.apply(
         hub.Mul(),
         (
@@ -2330,14 +2330,14 @@ def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1063)."""
+    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1123)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1063")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1123")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1063")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1123")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1063")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1123")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2345,23 +2345,23 @@ def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, redu
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1070)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1130)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1070")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1130")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1074)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1134)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1077)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1138)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1078")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1139")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2370,11 +2370,11 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1085)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1147)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1089")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1151")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
     top = e.layer(layers.Scale(axis=0), (X, factors))
@@ -2398,27 +2398,27 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1111)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1173)."""
     size = R.shape[2]
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1111")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1173")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1111")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1173")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1111")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1173")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1111")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1173")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1111")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1173")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1113")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1175")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1113")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1175")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1113")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1175")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1113")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1175")
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
     top = e.layer(
@@ -2448,47 +2448,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1137)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1199)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1140)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1202)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1152)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1215)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1152")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1215")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1152")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1215")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1154)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1217)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1154")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1217")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1154")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1217")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1154")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1217")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1159)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1222)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2496,11 +2496,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1159")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1222")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1159")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1222")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1159")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1222")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2511,7 +2511,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1165)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1228)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2519,13 +2519,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1165")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1228")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1165")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1228")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1165")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1228")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1165")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1228")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2536,16 +2536,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1171)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1234)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1171")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1234")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1171")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1234")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2559,7 +2559,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1176)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1239)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2569,13 +2569,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1176")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1239")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1176")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1239")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1176")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1239")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1176")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1239")
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
     e.apply(
         hub.Conv(kernel_shape=window, strides=strides[2:], group=channels),
@@ -2585,7 +2585,7 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1183)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1246)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2593,7 +2593,7 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     at = lib.first_step(by)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1183")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1246")
     part = e.value(
         hub.Gather(axis=along[at]),
         (data, lib.whole(lib.slice_range(data.shape[along[at]], starts[at], ends[at], by[at]))),
@@ -2611,17 +2611,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1189)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1253)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1193)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1258)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1196)."""
+    """Split -> Slice (bvlc/mapping.yaml:1262)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2631,149 +2631,149 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1204)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1271)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1208)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1275)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1212)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1280)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1212")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1280")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1212")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1280")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1212")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1280")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1215)."""
+    """Sub -> Power (bvlc/mapping.yaml:1283)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1215")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1283")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1215")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1283")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1219)."""
+    """Sub -> Power (bvlc/mapping.yaml:1287)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1219")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1287")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1219")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1287")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1223)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1291)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1223")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1291")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1225)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1293)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1225")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1293")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1230)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1302)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1230")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1302")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1232)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1304)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1232")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1304")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1232",
+            "bvlc/mapping.yaml:1304",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1235)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1307)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1235")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1307")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1237)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1309)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1237")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1309")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1241)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1314)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1247)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1321)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1247")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1321")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1249)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1323)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1249")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1323")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1249")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1323")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1252)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1326)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1252")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1326")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1252")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1326")
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1259)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1334)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1259")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1334")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1267)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1342)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1267")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1342")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1270)."""
+    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1345)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1270")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1345")
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(swap[0], 1, swap[1] * swap[2], swap[3]))), (data,))
     top = e.layer(layers.Im2col(kernel_h=swap[2], kernel_w=1, stride_h=swap[2], stride_w=1), (top,))
     e.layer(
@@ -2784,11 +2784,11 @@ def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1278)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1353)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1278")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1353")
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
     whole = e.value(hub.Transpose(perm=lib.other_swaps(data.shape, op.perm)), (half,))
@@ -2796,18 +2796,18 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1286)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1362)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1292)."""
+    """Where -> other ops (bvlc/mapping.yaml:1369)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1292")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1369")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1292")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1369")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1292")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1369")
     e.apply(
         hub.Add(),
         (
@@ -2819,13 +2819,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1294)."""
+    """Where -> other ops (bvlc/mapping.yaml:1371)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1294")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1371")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1294")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1371")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1294")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1371")
     e.apply(
         hub.Add(),
         (
@@ -2837,19 +2837,19 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1296)."""
+    """Where -> other ops (bvlc/mapping.yaml:1373)."""
     on = lib.element_type("float32")
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1296")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1373")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1298",
+            "bvlc/mapping.yaml:1375",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1298",
+            "bvlc/mapping.yaml:1375",
         )
     gate = e.value(hub.Cast(to=on), (condition,))
     e.apply(
@@ -2868,382 +2868,382 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Abs: Rule((Alternative(emit_abs, "bvlc/mapping.yaml:94"),)),
     hub.Add: Rule(
         (
-            Alternative(emit_add_1, "bvlc/mapping.yaml:98"),
-            Alternative(emit_add_2, "bvlc/mapping.yaml:102"),
-            Alternative(emit_add_3, "bvlc/mapping.yaml:104"),
-            Alternative(emit_add_4, "bvlc/mapping.yaml:108"),
-            Alternative(emit_add_5, "bvlc/mapping.yaml:117"),
-            Alternative(emit_add_6, "bvlc/mapping.yaml:126"),
-            Alternative(emit_add_7, "bvlc/mapping.yaml:128"),
-            Alternative(emit_add_8, "bvlc/mapping.yaml:130"),
-            Alternative(emit_add_9, "bvlc/mapping.yaml:132"),
+            Alternative(emit_add_1, "bvlc/mapping.yaml:99"),
+            Alternative(emit_add_2, "bvlc/mapping.yaml:103"),
+            Alternative(emit_add_3, "bvlc/mapping.yaml:105"),
+            Alternative(emit_add_4, "bvlc/mapping.yaml:109"),
+            Alternative(emit_add_5, "bvlc/mapping.yaml:118"),
+            Alternative(emit_add_6, "bvlc/mapping.yaml:127"),
+            Alternative(emit_add_7, "bvlc/mapping.yaml:129"),
+            Alternative(emit_add_8, "bvlc/mapping.yaml:131"),
+            Alternative(emit_add_9, "bvlc/mapping.yaml:133"),
         ),
     ),
     hub.And: Rule(
         (
-            Alternative(emit_and_1, "bvlc/mapping.yaml:137"),
-            Alternative(emit_and_2, "bvlc/mapping.yaml:140"),
+            Alternative(emit_and_1, "bvlc/mapping.yaml:146"),
+            Alternative(emit_and_2, "bvlc/mapping.yaml:149"),
         ),
     ),
     hub.ArgMax: Rule(
         (
-            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:149"),
-            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:157"),
-            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:167"),
+            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:158"),
+            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:166"),
+            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:176"),
         ),
     ),
-    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:173"),)),
+    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:185"),)),
     hub.AveragePool: Rule(
         (
             Alternative(emit_average_pool_1, "bvlc_master/mapping.yaml:15"),
-            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:185"),
-            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:194"),
-            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:214"),
-            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:218"),
-            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:223"),
-            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:227"),
-            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:232"),
-            Alternative(emit_average_pool_9, "bvlc/mapping.yaml:236"),
+            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:197"),
+            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:206"),
+            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:226"),
+            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:230"),
+            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:235"),
+            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:239"),
+            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:244"),
+            Alternative(emit_average_pool_9, "bvlc/mapping.yaml:248"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:248"),)),
+    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:261"),)),
     hub.Cast: Rule(
         (
-            Alternative(emit_cast_1, "bvlc/mapping.yaml:261"),
-            Alternative(emit_cast_2, "bvlc/mapping.yaml:263"),
+            Alternative(emit_cast_1, "bvlc/mapping.yaml:275"),
+            Alternative(emit_cast_2, "bvlc/mapping.yaml:277"),
         ),
     ),
     hub.Clip: Rule(
         (
             Alternative(emit_clip_1, "bvlc_master/mapping.yaml:32"),
-            Alternative(emit_clip_2, "bvlc/mapping.yaml:269"),
-            Alternative(emit_clip_3, "bvlc/mapping.yaml:271"),
-            Alternative(emit_clip_4, "bvlc/mapping.yaml:273"),
-            Alternative(emit_clip_5, "bvlc/mapping.yaml:281"),
-            Alternative(emit_clip_6, "bvlc/mapping.yaml:295"),
+            Alternative(emit_clip_2, "bvlc/mapping.yaml:283"),
+            Alternative(emit_clip_3, "bvlc/mapping.yaml:285"),
+            Alternative(emit_clip_4, "bvlc/mapping.yaml:287"),
+            Alternative(emit_clip_5, "bvlc/mapping.yaml:295"),
+            Alternative(emit_clip_6, "bvlc/mapping.yaml:309"),
         ),
         "bounds that are known, the lower one first",
     ),
     hub.Concat: Rule(
         (
-            Alternative(emit_concat_1, "bvlc/mapping.yaml:301"),
-            Alternative(emit_concat_2, "bvlc/mapping.yaml:305"),
-            Alternative(emit_concat_3, "bvlc/mapping.yaml:312"),
+            Alternative(emit_concat_1, "bvlc/mapping.yaml:318"),
+            Alternative(emit_concat_2, "bvlc/mapping.yaml:322"),
+            Alternative(emit_concat_3, "bvlc/mapping.yaml:329"),
         ),
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "bvlc/mapping.yaml:319"),
-            Alternative(emit_conv_2, "bvlc/mapping.yaml:333"),
-            Alternative(emit_conv_3, "bvlc/mapping.yaml:345"),
+            Alternative(emit_conv_1, "bvlc/mapping.yaml:337"),
+            Alternative(emit_conv_2, "bvlc/mapping.yaml:351"),
+            Alternative(emit_conv_3, "bvlc/mapping.yaml:363"),
         ),
     ),
     hub.ConvTranspose: Rule(
         (
-            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:361"),
-            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:377"),
-            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:391"),
-            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:403"),
+            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:382"),
+            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:398"),
+            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:412"),
+            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:424"),
         ),
     ),
     hub.Div: Rule(
         (
-            Alternative(emit_div_1, "bvlc/mapping.yaml:412"),
-            Alternative(emit_div_2, "bvlc/mapping.yaml:416"),
-            Alternative(emit_div_3, "bvlc/mapping.yaml:420"),
-            Alternative(emit_div_4, "bvlc/mapping.yaml:422"),
+            Alternative(emit_div_1, "bvlc/mapping.yaml:434"),
+            Alternative(emit_div_2, "bvlc/mapping.yaml:438"),
+            Alternative(emit_div_3, "bvlc/mapping.yaml:442"),
+            Alternative(emit_div_4, "bvlc/mapping.yaml:444"),
         ),
     ),
-    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:426"),)),
-    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:433"),)),
-    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:437"),)),
-    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:440"),)),
+    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:452"),)),
+    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:460"),)),
+    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:465"),)),
+    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:469"),)),
     hub.Expand: Rule(
         (
-            Alternative(emit_expand_1, "bvlc/mapping.yaml:447"),
-            Alternative(emit_expand_2, "bvlc/mapping.yaml:449"),
+            Alternative(emit_expand_1, "bvlc/mapping.yaml:477"),
+            Alternative(emit_expand_2, "bvlc/mapping.yaml:479"),
         ),
     ),
     hub.Flatten: Rule(
         (
-            Alternative(emit_flatten_1, "bvlc/mapping.yaml:454"),
-            Alternative(emit_flatten_2, "bvlc/mapping.yaml:457"),
+            Alternative(emit_flatten_1, "bvlc/mapping.yaml:485"),
+            Alternative(emit_flatten_2, "bvlc/mapping.yaml:488"),
         ),
     ),
     hub.Gather: Rule(
         (
-            Alternative(emit_gather_1, "bvlc/mapping.yaml:464"),
-            Alternative(emit_gather_2, "bvlc/mapping.yaml:466"),
-            Alternative(emit_gather_3, "bvlc/mapping.yaml:473"),
-            Alternative(emit_gather_4, "bvlc/mapping.yaml:477"),
-            Alternative(emit_gather_5, "bvlc/mapping.yaml:482"),
-            Alternative(emit_gather_6, "bvlc/mapping.yaml:486"),
-            Alternative(emit_gather_7, "bvlc/mapping.yaml:488"),
-            Alternative(emit_gather_8, "bvlc/mapping.yaml:492"),
+            Alternative(emit_gather_1, "bvlc/mapping.yaml:496"),
+            Alternative(emit_gather_2, "bvlc/mapping.yaml:498"),
+            Alternative(emit_gather_3, "bvlc/mapping.yaml:505"),
+            Alternative(emit_gather_4, "bvlc/mapping.yaml:509"),
+            Alternative(emit_gather_5, "bvlc/mapping.yaml:514"),
+            Alternative(emit_gather_6, "bvlc/mapping.yaml:518"),
+            Alternative(emit_gather_7, "bvlc/mapping.yaml:520"),
+            Alternative(emit_gather_8, "bvlc/mapping.yaml:524"),
         ),
         "known places along any axis, or computed ones along the first",
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "bvlc/mapping.yaml:503"),
-            Alternative(emit_gemm_2, "bvlc/mapping.yaml:505"),
-            Alternative(emit_gemm_3, "bvlc/mapping.yaml:510"),
-            Alternative(emit_gemm_4, "bvlc/mapping.yaml:517"),
-            Alternative(emit_gemm_5, "bvlc/mapping.yaml:519"),
-            Alternative(emit_gemm_6, "bvlc/mapping.yaml:521"),
-            Alternative(emit_gemm_7, "bvlc/mapping.yaml:523"),
-            Alternative(emit_gemm_8, "bvlc/mapping.yaml:525"),
+            Alternative(emit_gemm_1, "bvlc/mapping.yaml:535"),
+            Alternative(emit_gemm_2, "bvlc/mapping.yaml:537"),
+            Alternative(emit_gemm_3, "bvlc/mapping.yaml:542"),
+            Alternative(emit_gemm_4, "bvlc/mapping.yaml:549"),
+            Alternative(emit_gemm_5, "bvlc/mapping.yaml:551"),
+            Alternative(emit_gemm_6, "bvlc/mapping.yaml:553"),
+            Alternative(emit_gemm_7, "bvlc/mapping.yaml:555"),
+            Alternative(emit_gemm_8, "bvlc/mapping.yaml:557"),
         ),
     ),
     hub.GlobalAveragePool: Rule(
         (
-            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:530"),
-            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:533"),
+            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:565"),
+            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:568"),
         ),
     ),
     hub.GlobalMaxPool: Rule(
         (
-            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:538"),
-            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:541"),
+            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:574"),
+            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:577"),
         ),
     ),
     hub.Greater: Rule(
         (
-            Alternative(emit_greater_1, "bvlc/mapping.yaml:546"),
-            Alternative(emit_greater_2, "bvlc/mapping.yaml:550"),
-            Alternative(emit_greater_3, "bvlc/mapping.yaml:557"),
+            Alternative(emit_greater_1, "bvlc/mapping.yaml:583"),
+            Alternative(emit_greater_2, "bvlc/mapping.yaml:587"),
+            Alternative(emit_greater_3, "bvlc/mapping.yaml:594"),
         ),
     ),
-    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:561"),)),
-    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:564"),)),
-    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:592"),)),
+    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:599"),)),
+    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:602"),)),
+    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:631"),)),
     hub.HardSigmoid: Rule(
         (
             Alternative(emit_hard_sigmoid_1, "bvlc_master/mapping.yaml:38"),
-            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:595"),
+            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:634"),
         ),
     ),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "bvlc/mapping.yaml:605"),
-            Alternative(emit_identity_2, "bvlc/mapping.yaml:610"),
+            Alternative(emit_identity_1, "bvlc/mapping.yaml:645"),
+            Alternative(emit_identity_2, "bvlc/mapping.yaml:650"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:614"),)),
-    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:638"),)),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:668"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:672"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:675"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:678"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:655"),)),
+    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:680"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:711"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:716"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:719"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:722"),)),
     hub.LRN: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:682"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:685"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:693"),
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:726"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:729"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:737"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:701"),)),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:746"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:705"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:713"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:722"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:724"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:727"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:734"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:736"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:750"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:758"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:767"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:769"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:772"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:779"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:781"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:741"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:743"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:746"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:748"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:750"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:752"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:754"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:787"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:789"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:792"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:794"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:796"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:798"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:800"),
         ),
     ),
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "bvlc_master/mapping.yaml:46"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:771"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:782"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:787"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:791"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:796"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:800"),
-            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:810"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:818"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:829"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:834"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:838"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:843"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:847"),
+            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:857"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:822"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:870"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:833"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:835"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:882"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:884"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:841"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:843"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:845"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:847"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:849"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:890"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:892"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:894"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:896"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:898"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:854"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:858"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:860"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:864"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:873"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:882"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:884"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:886"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:888"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:904"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:908"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:910"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:914"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:923"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:932"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:934"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:936"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:938"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:892"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:896"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:946"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:951"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:901"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:904"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:956"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:959"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:917"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:919"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:923"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:926"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:937"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:972"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:974"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:978"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:981"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:992"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:944"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:948"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:999"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:1003"),
         ),
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:955"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:960"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:964"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1011"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1016"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1020"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:967"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1024"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:974"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:981"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1031"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1038"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:994"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:996"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1001"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1051"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1053"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1058"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1017"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1019"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1026"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1028"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1033"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1075"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1077"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1084"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1086"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1091"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1040"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1099"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1046"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1048"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1055"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1105"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1107"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1114"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1063"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1070"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1123"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1130"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1074"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1077"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1085"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1134"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1138"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1147"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1111",
+                "bvlc/mapping.yaml:1173",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1137"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1199"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1140"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1202"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1152"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1154"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1159"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1165"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1171"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1176"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1183"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1215"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1217"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1222"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1228"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1234"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1239"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1246"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1189"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1193"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1196"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1204"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1208"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1253"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1258"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1262"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1271"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1275"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1212"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1215"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1219"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1223"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1225"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1280"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1283"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1287"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1291"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1293"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1230"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1232"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1235"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1237"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1302"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1304"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1307"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1309"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1241"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1314"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1247"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1249"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1252"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1321"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1323"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1326"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1259"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1334"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1267"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1270"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1278"),
+            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1342"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1345"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1353"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1286"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1362"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1292"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1294"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1296"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1369"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1371"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1373"),
         ),
     ),
     hub.Swish: Rule((Alternative(emit_swish, "bvlc_master/mapping.yaml:62"),)),

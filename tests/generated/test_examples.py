@@ -13,7 +13,7 @@ from caffeforge.generated.hub.examples import EXAMPLES
 from caffeforge.generated.hub.fusions import PATTERNS
 from caffeforge.generated.hub.lowerings import RULES
 from caffeforge.runtime import backends
-from caffeforge.runtime.coverage import Example, examples_of
+from caffeforge.runtime.coverage import Example, examples_of, without_example
 from caffeforge.runtime.emit import Emit
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.fuse import fuse
@@ -22,6 +22,12 @@ from caffeforge.runtime.legalize import arguments
 from caffeforge.runtime.refusal import Refused
 from caffeforge.runtime.rule_tests import difference, graph_of, inputs_of, run_example
 
+# Of bvlc: take away what gets one, add nothing.
+WITHOUT_EXAMPLE = {
+    *("And", "ArgMin", "Cast", "GRU", "Gather", "GreaterOrEqual", "LSTM", "Less", "LessOrEqual", "Log"),
+    *("MeanVarianceNormalization", "Not", "Or", "Pad", "RMSNormalization", "RNN", "Reciprocal", "ReduceL1"),
+    *("ReduceMin", "ReduceSumSquare", "Sqrt", "TopK", "Where"),
+}
 PATTERN_NAMES = {pattern.name for pattern in PATTERNS}
 
 
@@ -73,3 +79,9 @@ def test_a_rule_writes_layers_that_read_back_as_the_op(
 ) -> None:
     tested = run_example(example, backends.find(backend), tmp_path)
     assert tested.outcome == "passed", tested.why
+
+
+def test_new_rules_of_bvlc_have_examples() -> None:
+    untested = without_example(backends.find("bvlc"))
+    assert set(untested.ops) <= WITHOUT_EXAMPLE
+    assert not untested.patterns
