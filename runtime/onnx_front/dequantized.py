@@ -26,6 +26,7 @@ _MOVES: Final = frozenset(
 # Ops whose results are never negative, and those whose results are not if their operands are not.
 _POSITIVE: Final = frozenset({"Relu", "Sigmoid", "Softmax", "HardSigmoid", "Exp", "Abs", "Softplus", "Sqrt"})
 _KEEP_SIGN: Final = _MOVES | {"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Concat", "Add", "Mul"}
+_COMBINE: Final = frozenset({"Concat", "Add", "Mul"})  # of more than one operand
 _SIX: Final = 6.0
 
 
@@ -55,6 +56,7 @@ class _Rewriter:
         self.constants: dict[str, NDArray] = {}
         self.floats: dict[str, tuple[str, Quantization]] = {}  # integers -> the numbers before, and how
         self.positive: set[str] = set()
+        self.capped: set[str] = set()  # those of `positive` that are 6 at most
         self.made: dict[str, NDArray] = {}
         self.taken = {name for node in model.graph.node for name in (*node.input, *node.output)}
         self.pairs = self.weights = 0
@@ -119,7 +121,8 @@ class _Rewriter:
         if how is None:
             return
         top = how.top()
-        if top is None or (numbers in self.positive and not _is_six(top)):
+        known = self.capped if top is not None and _is_six(top) else self.positive
+        if top is None or numbers in known:
             self.floats[integers] = numbers, how
             return
         name = self._fresh(f"{integers}.range")
@@ -129,6 +132,8 @@ class _Rewriter:
     def _activation(self, numbers: str, name: str, dtype: Any, top: float) -> Iterator[NodeProto]:
         """Yield the activation whose work the range from 0 to `top` does."""
         self.positive.add(name)
+        if _is_six(top):
+            self.capped.add(name)
         if not _is_six(top):
             self.put_back.append("Relu")
             yield helper.make_node("Relu", [numbers], [name], name=name)
@@ -163,6 +168,8 @@ class _Rewriter:
             self.pairs += 1
             if before[0] in self.positive:
                 self.positive.add(numbers)
+            if before[0] in self.capped:
+                self.capped.add(numbers)
             yield helper.make_node("Identity", [before[0]], [numbers], name=node.name)
 
     def _moved(self, node: NodeProto) -> Iterator[NodeProto]:
@@ -188,6 +195,8 @@ class _Rewriter:
         keeps = node.op_type in _KEEP_SIGN and all(name in self.positive for name in read)
         if node.op_type in _POSITIVE or keeps:
             self.positive.update(node.output)
+        if node.op_type in _KEEP_SIGN - _COMBINE and node.input[0] in self.capped:
+            self.capped.update(node.output)
 
     def _constant(self, name: str, array: NDArray) -> None:
         self.constants[name] = self.made[name] = array

@@ -135,6 +135,14 @@ def test_an_activation_that_the_range_stands_for_is_put_back(
     np.testing.assert_allclose(source.reference({"x": X})["y"], -expected, rtol=1e-6)
 
 
+def test_an_activation_is_put_back_once() -> None:
+    net = Quantizer()
+    y = net.node("MaxPool", [net.pair("x", 6 / 255, np.uint8(0))], "m", kernel_shape=[2, 2])
+    net.node("Neg", [net.pair(y, 6 / 255, np.uint8(0))], "y")
+    source = read(net.model("y"), X, dequantize=True)
+    assert [node.op.op_type for node in source.graph.nodes] == ["Clip", "MaxPool", "Neg"]
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_float_weights_that_the_model_rounds_itself_keep_the_rounded_values(axis: int) -> None:
     generator = np.random.default_rng(2)
