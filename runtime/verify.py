@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Any, Final
 
 import numpy as np
@@ -128,8 +129,8 @@ class Verification:
         }
 
     def table(self) -> str:
-        """Return all rows as text with aligned columns, outputs last."""
-        head = ("layer", "type", "module", "max abs", "max rel", "cosine", "SNR dB", "")
+        """Return all rows as text with aligned columns, outputs last; source files without their folders."""
+        head = ("layer", "type", "module", "source", "max abs", "max rel", "cosine", "SNR dB", "")
         lines = [head, *map(_cells, self.rows)]
         if self.outputs:
             lines += [("output",) + ("",) * (len(head) - 1), *(_cells(row) for row in self.outputs)]
@@ -272,7 +273,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    names = (row.layer, row.type, row.module)
+    names = (row.layer, row.type, row.module, PurePath(row.source).name)
     if row.difference is None:
         return (*names, "", "", "", "", f"<< {row.problem}" if row.problem else "not compared")
     d = row.difference
@@ -283,6 +284,6 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Return one line: names to the left, numbers to the right."""
-    names = [cell.ljust(width) for cell, width in zip(cells[:3], widths[:3], strict=True)]
-    numbers = [cell.rjust(width) for cell, width in zip(cells[3:7], widths[3:7], strict=True)]
-    return "  ".join([*names, *numbers, cells[7]]).rstrip()
+    names = [cell.ljust(width) for cell, width in zip(cells[:4], widths[:4], strict=True)]
+    numbers = [cell.rjust(width) for cell, width in zip(cells[4:8], widths[4:8], strict=True)]
+    return "  ".join([*names, *numbers, cells[8]]).rstrip()

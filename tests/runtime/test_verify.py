@@ -152,8 +152,15 @@ def test_the_table_is_aligned_and_marks_what_differs() -> None:
     result["b"] = result["b"] + 1
     lines = check(values(), result).table().splitlines()
     head = lines[0]
-    assert head.split() == ["layer", "type", "module", "max", "abs", "max", "rel", "cosine", "SNR", "dB"]
+    names = ["layer", "type", "module", "source"]
+    assert head.split() == [*names, "max", "abs", "max", "rel", "cosine", "SNR", "dB"]
     assert [line.split()[0] for line in lines[1:]] == ["conv1", "relu1", "scale1", "fc", "output", "fc"]
     for line in lines[1:5]:
         assert line[head.index("type") - 1] == line[head.index("module") - 1] == " "
     assert [("<< differs" in line) for line in lines[1:5]] == [False, True, False, False]
+
+
+def test_the_table_says_which_line_of_the_users_code_a_layer_comes_from() -> None:
+    origin = Origin("head", source="/home/someone/project/net.py:37")
+    row = verify(values(), values(), [("y", "fc", "InnerProduct", origin)], ["y"]).table().splitlines()[1]
+    assert row.split()[:4] == ["fc", "InnerProduct", "head", "net.py:37"]
