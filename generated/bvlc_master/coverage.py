@@ -1014,7 +1014,7 @@ OPS: Final[Mapping[str, Entry]] = {
             Condition(
                 "bvlc/mapping.yaml:814",
                 "not has(Indices)",
-                "Caffe's places count from each channel's first element",
+                "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
             ),
         ),
     ),

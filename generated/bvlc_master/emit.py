@@ -1577,7 +1577,10 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if Indices is not None:
         raise Refused("does not hold: not has(Indices)", "bvlc_master/mapping.yaml:46")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
+        raise Refused(
+            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
+            "bvlc/mapping.yaml:814",
+        )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
         raise Refused("Caffe would compute another number of windows", "bvlc_master/mapping.yaml:48")
     e.layer(
@@ -1608,7 +1611,10 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if sizes != Y.shape[2:]:
         raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:818")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
+        raise Refused(
+            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
+            "bvlc/mapping.yaml:814",
+        )
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1639,7 +1645,10 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if not lib.covers(sizes, Y.shape[2:]):
         raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:829")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
+        raise Refused(
+            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
+            "bvlc/mapping.yaml:814",
+        )
     every = e.value(
         hub.MaxPool(
             kernel_shape=op.kernel_shape,
@@ -1663,7 +1672,10 @@ def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if needed == X.shape[2:]:
         raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:834")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
+        raise Refused(
+            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
+            "bvlc/mapping.yaml:814",
+        )
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
@@ -1674,7 +1686,10 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if axes != 1:
         raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:838")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
+        raise Refused(
+            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
+            "bvlc/mapping.yaml:814",
+        )
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1695,7 +1710,10 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if op.pads == lib.zeros(2 * axes):
         raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:843")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
+        raise Refused(
+            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
+            "bvlc/mapping.yaml:814",
+        )
     padded = e.value(
         hub.Pad(
             pads=(0, 0) + begins + (0, 0) + op.pads[axes:],
@@ -1718,7 +1736,10 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if op.dilations == lib.ones(2):
         raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:847")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
+        raise Refused(
+            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
+            "bvlc/mapping.yaml:814",
+        )
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1737,7 +1758,10 @@ def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if axes != 3:
         raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:857")
     if Indices is not None:
-        raise Refused("Caffe's places count from each channel's first element", "bvlc/mapping.yaml:814")
+        raise Refused(
+            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
+            "bvlc/mapping.yaml:814",
+        )
     flat = e.value(
         hub.MaxPool(kernel_shape=k[1:], strides=s[1:], dilations=op.dilations[1:]),
         (e.value(hub.Reshape(shape=planes), (X,)),),
