@@ -12,7 +12,7 @@ from torch import nn
 
 from caffeforge.generated import bvlc_master
 from caffeforge.generated.bvlc import export, load
-from caffeforge.runtime.errors import TrainingModeWarning
+from caffeforge.runtime.errors import FileError, TrainingModeWarning
 from caffeforge.runtime.report import ExportResult
 from tests.e2e import vendor
 from tests.e2e.known_cases import Case, Checked, check, normal
@@ -155,3 +155,14 @@ def test_dialects_of_one_package_live_in_one_process(tmp_path: Path) -> None:
     for files, reader in ((ours, load), (theirs, bvlc_master.load)):
         (found,) = reader(files.prototxt, files.caffemodel).run({"input": x.numpy()}).values()
         assert difference(found, expected) < 1e-5
+
+
+def test_a_pool_that_another_dialect_rounds_up_is_not_read_as_rounded_down(tmp_path: Path) -> None:
+    files = export(nn.MaxPool2d(2).eval(), (normal(1, 3, 8, 8),), tmp_path / "net")
+    proto = vendor.net_parameter().FromString(files.caffemodel.read_bytes())
+    pool = next(layer for layer in proto.layer if layer.type == "Pooling")
+    pool.pooling_param.MergeFromString(bytes([13 << 3, 1]))  # ceil_mode: true there, round_mode: FLOOR here
+    files.caffemodel.write_bytes(proto.SerializeToString())
+    for reader in (load, bvlc_master.load):
+        with pytest.raises(FileError, match="another dialect"):
+            reader(files.prototxt, files.caffemodel)
