@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -31,9 +31,11 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: dict[bytes, ProtoSchema] = {}
     hubs: list[object] = []
 
-    def read_proto(path: Path, shown: str, diagnostics: Diagnostics) -> ProtoSchema | None:
+    def read_proto(
+        path: Path, shown: str, diagnostics: Diagnostics, includes: Sequence[Path] = ()
+    ) -> ProtoSchema | None:
         data = path.read_bytes()
-        schema = compiled.get(data) or read(path, shown, diagnostics)
+        schema = compiled.get(data) or read(path, shown, diagnostics, includes)
         if schema is None:
             return None
         compiled[data] = schema
