@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,12 @@ def run(options: argparse.Namespace) -> None:
     opening = Opening(
         options.source_backend or options.backend, options.backend, options.shape, (options.provider,)
     )
-    source, target = open_pair(options.source, options.target, opening)
+    here = str(Path.cwd())
+    sys.path.insert(0, here)  # a model is named as for export
+    try:
+        source, target = open_pair(options.source, options.target, opening)
+    finally:
+        sys.path.remove(here)
     if options.runner:
         target = RunnerSide(options.runner, target.inputs, target.outputs)
     accepted = None if options.tolerance is None else Tolerance(options.tolerance)

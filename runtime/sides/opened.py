@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from caffeforge.runtime.backends import find
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.sides.side import Side
 
@@ -39,12 +40,14 @@ def open_pair(source: str, target: str, opening: Opening) -> tuple[Side, Side]:
     """
     if opening.shapes is None and _is_model(target) and not _is_model(source):
         first = _open(source, opening.source_backend, None, opening.providers)
-        return first, _open(target, None, [i.shape for i in first.inputs.values()], opening.providers)
+        taken = [given.shape for given in first.inputs.values()]
+        return first, _open(target, opening.source_backend, taken, opening.providers)
     second = _open(target, opening.target_backend, opening.shapes, opening.providers)
     shapes = opening.shapes
+    backend = opening.target_backend if _is_model(source) else opening.source_backend
     if shapes is None and not source.endswith((".onnx", ".pt2")):
         shapes = [given.shape for given in second.inputs.values()]
-    return _open(source, opening.source_backend, shapes, opening.providers), second
+    return _open(source, backend, shapes, opening.providers), second
 
 
 def _is_model(text: str) -> bool:
@@ -54,6 +57,7 @@ def _is_model(text: str) -> bool:
 
 
 def _open(text: str, backend: str | None, shapes: Shapes | None, providers: Sequence[str]) -> Side:
+    """Return one side; `backend` is a net's dialect, or the one whose own ops a model keeps whole."""
     prototxt, comma, weights = text.partition(",")
     if comma or text.endswith(".prototxt"):
         return _caffe(Path(prototxt), Path(weights) if weights else None, backend, providers)
@@ -69,7 +73,7 @@ def _open(text: str, backend: str | None, shapes: Shapes | None, providers: Sequ
         )
     from caffeforge.runtime.sides.torch_side import TorchSide
 
-    return TorchSide(text, shapes)
+    return TorchSide(text, shapes, {} if backend is None else find(backend).custom)
 
 
 def _caffe(prototxt: Path, weights: Path | None, backend: str | None, providers: Sequence[str]) -> Side:

@@ -23,7 +23,8 @@ class RunnerSide:
     Args:
         command: words of a command, with ``{inputs}`` and ``{outputs}`` where the paths of the files stand;
             no shell reads it.
-        like: the side whose files the program runs, for the names and shapes of its inputs and outputs.
+        inputs: the inputs of the files that the program runs.
+        outputs: the names of their outputs.
 
     Raises:
         UsageError: the command does not name both files.

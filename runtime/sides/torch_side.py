@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.op import CustomOp
 from caffeforge.runtime.sides.side import Computed, Input
 
 
@@ -15,19 +17,25 @@ class TorchSide:
     Args:
         model: a module, an exported program, a file of one, or ``package.module:function``.
         shapes: the input shapes in order; None for a file that holds its own example.
+        custom: the ops of the other side's backend, which stay whole.
 
     Raises:
         CaffeforgeError: the model cannot be opened or traced.
     """
 
-    def __init__(self, model: Any, shapes: Sequence[tuple[int, ...]] | None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        shapes: Sequence[tuple[int, ...]] | None,
+        custom: Mapping[str, CustomOp] = MappingProxyType({}),
+    ) -> None:
         import torch
 
         from caffeforge.runtime.torch_front import trace
 
         generator = torch.Generator().manual_seed(0)
         example = None if shapes is None else tuple(torch.randn(s, generator=generator) for s in shapes)
-        self._source = trace(model, example)
+        self._source = trace(model, example, custom=custom)
         graph = self._source.graph
         self.title = f"PyTorch model {graph.name or model}"
         self.inputs: Mapping[str, Input] = {

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from caffeforge.generated.bvlc import export
+from caffeforge.generator.generate import generate, write
 from caffeforge.runtime import cli
 from caffeforge.runtime.sides.onnx_side import OnnxSide
 
@@ -54,6 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = import_module(name).Net()
     finally:
         sys.path.remove(str(folder))
+        sys.modules.pop(name, None)  # the command has to find it by itself
     image = torch.randn(SHAPE, generator=torch.Generator().manual_seed(0))
     export(model, (image,), folder / "net", input_names=["image"], output_names=["logits"])
     with warnings.catch_warnings():
@@ -67,7 +69,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def verify(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Verify:
     """Run the command in the folder: exit code, what it prints, what it complains of."""
     monkeypatch.chdir(folder)
-    monkeypatch.syspath_prepend(folder)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         code = cli.main(["verify", *arguments])
@@ -168,3 +169,30 @@ def test_images_are_prepared_as_asked(verify: Verify, folder: Path) -> None:
     assert array.shape == SHAPE and np.array_equal(array[1], expected.transpose(2, 0, 1))
     code, _, _ = verify("net.onnx", TARGET, "--backend", "bvlc", "--inputs", "pictures", "--scale", "0.01")
     assert code == 0
+
+
+def test_ops_of_the_backends_own_stay_whole(
+    verify: Verify, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("vendor")
+    schema = root / "schemas" / "sidesy"
+    schema.mkdir(parents=True)
+    (schema / "mapping.yaml").write_text(
+        "backend: sidesy\nextends: bvlc\n"
+        "custom:\n  sidesy.Twice: {inputs: [X], torch: sidesy::twice, reference: 'Y = Mul(X, 2.0)'}\n"
+    )
+    write(generate(schema), root / "generated")
+    (folder / "own_ops.py").write_text(
+        "import torch\n\n"
+        "@torch.library.custom_op('sidesy::twice', mutates_args=())\n"
+        "def twice(x: torch.Tensor) -> torch.Tensor:\n    return x * 2\n\n"
+        "@twice.register_fake\n"
+        "def _(x: torch.Tensor) -> torch.Tensor:\n    return torch.empty_like(x)\n\n"
+        "class Net(torch.nn.Module):\n"
+        "    def forward(self, x):\n        return twice(torch.relu(x))\n"
+    )
+    backend = str(root / "generated" / "sidesy")
+    source = ("own_ops:Net", "--backend", backend)
+    assert cli.main(["export", *source, "--shape", "2x5", "--out", str(folder / "own")]) == 0
+    code, _, complaint = verify("own_ops:Net", "own.prototxt", "--backend", backend)
+    assert (code, complaint) == (0, "")
