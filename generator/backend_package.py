@@ -6,7 +6,7 @@ from base64 import b64encode
 from dataclasses import replace
 from textwrap import wrap
 
-from caffeforge.generator import compatibility, coverage, custom_ops, message_classes
+from caffeforge.generator import compatibility, coverage, custom_ops, hub_own, message_classes
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.emitters import Emitters
@@ -60,6 +60,7 @@ def files(
     names.layer_types(types, {name: key for name, (key, _) in mapping.types.items()})
     backend = Code(mapping.backend.text)
     base = {"header": header, "backend": backend}
+    hub_own.clashes(mapping.custom, hub, diagnostics)
     hub = replace(hub, ops=hub.ops | custom_ops.hub_ops(mapping.custom, printer))
     inheritance.meaningless = compatibility.meaningless(mapping.layers, types)
     emit = Emitters(schema, types, hub, printer, inheritance).context(mapping.ops, mapping.net)
@@ -69,7 +70,8 @@ def files(
     patterns = Patterns(hub, printer).context(mapping.patterns)
     found = Examples(hub.ops, diagnostics)
     examples = [*found.of_patterns(mapping.patterns), *found.of_ops(mapping.ops)]
-    custom = custom_ops.context(mapping.custom, hub.ops, printer)
+    own = Code(f"Ops of the {backend} backend's own domain: their classes, shape rules and references.")
+    custom = {"title": own} | custom_ops.context(mapping.custom, hub.ops, printer)
     net = _net(mapping, types, bool(emit["input"]), inheritance, diagnostics)
     RuleChecks(inheritance.file, diagnostics).mapping(mapping)
     diagnostics.raise_if_any()

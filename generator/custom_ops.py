@@ -18,17 +18,19 @@ from caffeforge.generator.mapping import CustomOp
 from caffeforge.generator.names import OP_MEMBERS, TAKEN, free_name, function_name
 from caffeforge.generator.python_text import Code, call, dict_of, indented, is_name, literal, tuple_of
 from caffeforge.generator.rewrite import Rewriter
+from caffeforge.generator.source import Source
 from caffeforge.generator.types import INT, INTS, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
 
 OPTIONS = {"?": "optional", "*": "variadic"}
 TYPES = {"int": int, "float": float, "bool": bool, "string": str}
 LIMIT = 2**63  # attributes are 64 bit integers
+AXIS = re.compile(r"(\w+)\.shape\[(-?\d+)\]", re.ASCII)  # a size that an operand has
 TORCH = re.compile(r"\w+::\w+(\.\w+)?", re.ASCII)
 # What ops.py imports and defines besides.
 MODULE_NAMES = (
-    "Builder", "CUSTOM", "CustomOp", "Final", "Mapping", "Value", "annotations", "bool", "float", "hub",
-    "int", "lib", "object", "str", "tuple",
+    "Builder", "CUSTOM", "CustomOp", "Dim", "Final", "Mapping", "Symbol", "Value", "annotations", "bool",
+    "caffe_ops", "float", "hub", "int", "lib", "object", "str", "tuple",
 )  # fmt: skip
 
 
@@ -72,6 +74,10 @@ def _check(op: CustomOp, described: HubOp, diagnostics: Diagnostics) -> None:
             if formal.option == "variadic":
                 sentence = f"{scalar.text} stands for all that are left, so that nothing follows it"
                 diagnostics.error("custom-input", scalar.position, sentence)
+    for scalar in op.open:
+        if not is_name(scalar.text) or scalar.text in names or not _is_size(op, scalar.text):
+            sentence = f"{scalar.text!r} must be a name of its own that stands alone as a size in shape:"
+            diagnostics.error("custom-shape", scalar.position, sentence)
     if not op.outputs:
         diagnostics.error("custom-output", op.name.position, f"{op.name.text} yields nothing")
     if op.shape is None and (not described.inputs or described.inputs[0].option != "single"):
@@ -82,6 +88,10 @@ def _check(op: CustomOp, described: HubOp, diagnostics: Diagnostics) -> None:
     if op.torch is not None and not TORCH.fullmatch(op.torch.text):
         sentence = f"{op.torch.text!r} is no name of a torch op"
         diagnostics.error("custom-torch", op.torch.position, sentence, "as vendory::focus")
+
+
+def _is_size(op: CustomOp, name: str) -> bool:
+    return isinstance(op.shape, tuple) and any(size.text == name for size in op.shape)
 
 
 def _formal(scalar: Scalar, printer: Printer) -> Formal:
@@ -191,14 +201,27 @@ def _shape(op: CustomOp, described: HubOp, printer: Printer) -> Code:
     name = function_name("shape", described.class_name, 0, 1)
     parameters, scope = _scope(described)
     if op.shape is None:
-        body = f"{_codes(described)[described.inputs[0].name]}.shape[:]" if described.inputs else "()"
+        body = f"{_codes(described)[described.inputs[0].name]}.dims" if described.inputs else "()"
     elif isinstance(op.shape, tuple):
-        body = str(tuple_of("", [printer.print(size, scope, INT) for size in op.shape], 0, 16))
+        open_ = {scalar.text for scalar in op.open}
+        sizes = [_size(size, open_, described, scope, printer) for size in op.shape]
+        body = str(tuple_of("", sizes, 0, 16))
     else:
         body = printer.print(op.shape, scope, INTS)
-    head = call(f"def {name}", [f"op: {described.class_name}", *parameters], 0, " -> tuple[int, ...]:")
+    head = call(f"def {name}", [f"op: {described.class_name}", *parameters], 0, " -> tuple[Dim, ...]:")
     text = f'{head}\n    """The sizes of what {described.name} yields."""\n'
     return Code(text + indented(f"return {body}", 4))
+
+
+def _size(size: Source, open_: set[str], op: HubOp, scope: Scope, printer: Printer) -> Code:
+    """Return one size; one that is just that of an operand's axis may be a symbol."""
+    if size.text in open_:
+        return Code(f"Symbol({literal(size.text)})")
+    code = Code(printer.print(size, scope, INT))
+    copied = AXIS.fullmatch(size.text)
+    if copied is not None and copied[1] in {f.name for f in op.inputs if f.option == "single"}:
+        return Code(f"{_codes(op)[copied[1]]}.size({copied[2]})")
+    return code
 
 
 def _reference(op: CustomOp, described: HubOp, ops: Mapping[str, HubOp], printer: Printer) -> Code:

@@ -13,6 +13,7 @@ from stat import S_ISDIR
 
 from caffeforge.generator import (
     backend_package,
+    hub_own,
     hub_package,
     hub_schema,
     mapping,
@@ -93,8 +94,10 @@ def _hub(folder: Path, diagnostics: Diagnostics) -> Package:
     if not schema.ops:
         diagnostics.raise_if_any()
     header = _header(name_of(folder), texts, "schemas/hub")
+    own = hub_own.text(schema, Printer(functions(), diagnostics), header)
     files = hub_package.files(schema, rewrites, Printer(functions(), diagnostics), header, file)
-    return Package("hub", files)
+    diagnostics.raise_if_any()
+    return Package("hub", files | {f"{hub_own.MODULE}.py": own})
 
 
 def _versions(folder: Path, diagnostics: Diagnostics) -> Package:
@@ -106,9 +109,10 @@ def _versions(folder: Path, diagnostics: Diagnostics) -> Package:
 
 
 def _hub_schema(folder: Path, texts: Mapping[str, str], diagnostics: Diagnostics) -> hub_schema.HubSchema:
-    printer = Printer({}, diagnostics)
+    printer = Printer(functions(), diagnostics)
     places = (str(folder / "opset.json"), str(folder / "ops.yaml"))
-    return hub_schema.read(texts["opset.json"], texts["ops.yaml"], places, printer)
+    schema = hub_schema.read(texts["opset.json"], texts["ops.yaml"], places, printer)
+    return hub_own.with_own_ops(schema, texts["ops.yaml"], places[1], printer)
 
 
 def _backend(folder: Path, proto_file: Path, includes: Sequence[Path], diagnostics: Diagnostics) -> Package:

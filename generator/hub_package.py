@@ -25,8 +25,9 @@ def files(
     Raises:
         GenerationError: the printer's diagnostics hold errors.
     """
-    ops = [op_context(op) for op in schema.ops.values()]
-    names = [op.name for op in schema.ops.values()]
+    onnx = [op for op in schema.ops.values() if not op.domain]
+    ops = [op_context(op) for op in onnx]
+    names = [op.name for op in onnx]
     table = dict_of("OPS: _Final[_Mapping[str, type[_Op]]] = ", [f"{literal(n)}: {n}" for n in names], 0)
     exported = list_of("__all__ = ", [literal(n) for n in ["OPS", *names]], 0)
     context = {"header": header, "opset": schema.opset, "ops": ops, "table": table, "all": exported}
@@ -78,6 +79,8 @@ def op_context(op: HubOp) -> dict[str, Any]:
 
 
 def _title(op: HubOp) -> str:
+    if op.domain and op.home != "ops.":
+        return f"``{op.name}``, of layers of Caffe"
     return f"``{op.name}``, of this backend" if op.domain else f"ONNX ``{op.name}``, as of opset {op.since}"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from caffeforge.generator import opset_file
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
+from caffeforge.generator.mapping import CustomOp
 from caffeforge.generator.opset_file import KINDS
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.types import ANY, OF_ATTRIBUTE, Type
@@ -100,10 +101,15 @@ class HubOp:
 
 @dataclass(frozen=True)
 class HubSchema:
-    """All operators by name, and ai.onnx's opset version they are of."""
+    """All operators by name, and ai.onnx's opset version they are of.
+
+    Attributes:
+        own: those that ONNX does not have, as they are declared.
+    """
 
     opset: int
     ops: dict[str, HubOp]
+    own: list[CustomOp] = field(default_factory=list)
 
 
 def read(opset_json: str, ops_yaml: str, files: tuple[str, str], printer: Printer) -> HubSchema:
@@ -120,6 +126,8 @@ def read(opset_json: str, ops_yaml: str, files: tuple[str, str], printer: Printe
     ops = {name: _op(name, data) for name, data in described["ops"].items() if not data["deprecated"]}
     decisions = load(ops_yaml, files[1], diagnostics)
     for key, node in decisions.entries if decisions and ops else ():
+        if "." in key.text:
+            continue  # an op that ONNX does not have
         if key.text not in ops:
             diagnostics.unknown("unknown-op", key.position, "op", key.text, ops)
         elif isinstance(node, Mapping):

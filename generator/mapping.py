@@ -93,6 +93,7 @@ class CustomOp:
     Attributes:
         attributes: name and ``type`` or ``type = default`` of each.
         shape: the sizes of its first result.
+        open: names of sizes in `shape` that are known only when the net runs.
         torch: name of the ``torch.library`` op that it stands for.
         reference: what it computes, in other ops.
     """
@@ -104,6 +105,7 @@ class CustomOp:
     shape: tuple[Source, ...] | Source | None
     torch: Scalar | None
     reference: Source | None
+    open: tuple[Scalar, ...] = ()
 
 
 @dataclass(frozen=True)

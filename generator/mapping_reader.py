@@ -23,7 +23,7 @@ from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 TOP_KEYS = ("backend", "extends", "types", "ops", "layers", "patterns", "constraints", "custom", "use", "net")
 REWRITES_KEYS = ("fusions", "lowerings", "impossible")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example")
-CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "torch", "reference")
+CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "open", "torch", "reference")
 RESERVED_BACKENDS = ("hub", "onnx")  # packages of caffeforge's own in generated/
 NET_KEYS = ("input", "loose_tops", "in_place", "views", "shared", "takes_in_place", "training", "data")
 
@@ -31,6 +31,13 @@ NET_KEYS = ("input", "loose_tops", "in_place", "views", "shared", "takes_in_plac
 def read_rewrites(root: Mapping, diagnostics: Diagnostics) -> RewritesFile:
     """Return what ``schemas/hub/rewrites.yaml`` says; its mistakes of form go to `diagnostics`."""
     return _Reader(diagnostics).rewrites(root)
+
+
+def read_own_ops(root: Mapping, diagnostics: Diagnostics) -> list[CustomOp]:
+    """Return the ops that ``schemas/hub/ops.yaml`` declares besides ONNX's: those with a dotted name."""
+    reader = _Reader(diagnostics)
+    own = [reader.custom(key, node) for key, node in root.entries if "." in key.text]
+    return [op for op in own if op is not None]
 
 
 def read(root: Mapping, folder: str, diagnostics: Diagnostics) -> MappingFile:
@@ -56,7 +63,7 @@ class _Reader(RuleReader):
             if isinstance(node, Sequence) and not node.items:
                 self.diagnostics.error("no-effect", node.position, "there is no condition in this list")
             result.constraints.append(ConstraintRule(key, conditions))
-        custom = [self._custom(key, node) for key, node in self._entries(root, "custom")]
+        custom = [self.custom(key, node) for key, node in self._entries(root, "custom")]
         result.custom = [op for op in custom if op is not None]
         result.net = self._net(root.get("net"))
         return result
@@ -120,7 +127,8 @@ class _Reader(RuleReader):
         )
         return pattern if self.lost == lost else None
 
-    def _custom(self, name: Scalar, node: Node) -> CustomOp | None:
+    def custom(self, name: Scalar, node: Node) -> CustomOp | None:
+        """Return an op that ONNX does not have, None if it is not well formed."""
         entry = self._mapping(node)
         if not isinstance(node, Mapping):
             return None
@@ -130,7 +138,7 @@ class _Reader(RuleReader):
             word = self._word(value, "a type, as 'int = 2',")
             if word is not None:
                 attributes.append((key, word))
-        torch, reference, outputs = (entry.get(k) for k in ("torch", "reference", "outputs"))
+        torch, reference, outputs, open_ = (entry.get(k) for k in ("torch", "reference", "outputs", "open"))
         return CustomOp(
             name,
             self._words(entry.get("inputs") or Sequence((), entry.position)),
@@ -139,6 +147,7 @@ class _Reader(RuleReader):
             self._shape(entry.get("shape")),
             self._word(torch, "the name of a torch op"),
             self._source(reference) if reference is not None else None,
+            self._words(open_) if open_ is not None else (),
         )
 
     def _shape(self, node: Node | None) -> tuple[Source, ...] | Source | None:

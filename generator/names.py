@@ -12,7 +12,7 @@ from caffeforge.generator.python_text import Code
 from caffeforge.generator.python_text import name as python_name
 
 # What any generated function may read: no variable that stands for a rule's name may be called so.
-TAKEN = frozenset(("hooks", "hub", "layers", "lib", "op", "ops", "param", "tuple", *BUILTINS))
+TAKEN = frozenset(("caffe_ops", "hooks", "hub", "layers", "lib", "op", "ops", "param", "tuple", *BUILTINS))
 # What the base classes of generated ones define.
 OP_MEMBERS = frozenset(
     ("attributes", "custom", "domain", "fields", "inputs", "object", "op_type", "outputs", "self", "set_")

@@ -5,15 +5,16 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from caffeforge.generated import hub
+from caffeforge.generated.hub.caffe_ops import CUSTOM
 from caffeforge.generated.hub.coverage import FUSIONS, LOWERINGS
 from caffeforge.runtime import coverage
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.coverage import Condition, Coverage, Entry, Lets, PatternText, Way
 from caffeforge.runtime.errors import UsageError
-from caffeforge.runtime.op import Op, python_name
+from caffeforge.runtime.op import CustomOp, Op, python_name
 
 NAMES = 6  # so many similar names are listed
 
@@ -26,16 +27,22 @@ def explain(backend: Backend, name: str) -> str:
     """
     covered = coverage.of(backend)
     parts = []
-    if name in hub.OPS or name in backend.custom:
+    custom = _custom(backend)
+    if name in hub.OPS or name in custom:
         parts.append("\n".join(_op(backend, covered, name)))
     if name in backend.layer_types:
         parts.append("\n".join(_layer(backend, covered, name)))
     if not parts:
-        known = [*hub.OPS, *backend.custom, *backend.layer_types]
+        known = [*hub.OPS, *custom, *backend.layer_types]
         near = _near(name, known)
         hint = f"did you mean {', '.join(near)}?" if near else f"see caffeforge coverage {backend.name}"
         raise UsageError(f"{name} is neither an op nor a layer type of {backend.name}", hint=hint)
     return "\n\n".join(parts)
+
+
+def _custom(backend: Backend) -> Mapping[str, CustomOp]:
+    """Return the ops that ONNX does not have: the hub's and the backend's."""
+    return {**CUSTOM, **backend.custom}
 
 
 def signature(op: type[Op]) -> str:
@@ -65,7 +72,7 @@ def signature(op: type[Op]) -> str:
 
 def _op(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
     entry = covered.ops.get(name)
-    yield signature(hub.OPS[name] if name in hub.OPS else backend.custom[name].op)
+    yield signature(hub.OPS[name] if name in hub.OPS else _custom(backend)[name].op)
     if entry is not None:
         yield f"op {name}: {backend.name} writes it by the rule at {entry.rule}"
         yield from _entry(entry)
@@ -77,7 +84,7 @@ def _op(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
     if name in LOWERINGS:
         yield f"  lowering that all backends share, at {LOWERINGS[name].rule}"
         yield from _indented(_entry(LOWERINGS[name]))
-    custom = backend.custom.get(name)
+    custom = _custom(backend).get(name)
     if custom is not None and custom.torch:
         yield f"  stands for torch.ops.{custom.torch.replace('::', '.')}"
     if custom is not None and custom.reference is not None:

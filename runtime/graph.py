@@ -126,6 +126,12 @@ class Value:
     def rank(self) -> int:
         return len(self.dims)
 
+    def size(self, axis: int) -> Dim:
+        """Return one dimension, symbol or not; Refused where there is no such axis."""
+        if not -len(self.dims) <= axis < len(self.dims):
+            raise Refused(f"{self.name} has rank {len(self.dims)}, dimension {axis} was asked for")
+        return self.dims[axis]
+
     def type_text(self) -> str:
         """Return the type in dump notation, as ``float32[1, 3, batch]``."""
         return f"{self.dtype}[{', '.join(map(str, self.dims))}]"

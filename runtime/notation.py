@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from caffeforge.generated.hub import OPS
+from caffeforge.generated.hub.caffe_ops import CUSTOM
 from caffeforge.runtime.array import Array, Dense
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Dim, Graph, Node, Symbol, Value
@@ -210,11 +211,12 @@ class _Parser:
         if not isinstance(node, ast.Call):
             raise _error(node, "an op is applied as Op(operands, fields)")
         name = ast.unparse(node.func)
-        if name not in OPS and name not in self.custom:
+        known = self.custom.get(name) or CUSTOM.get(name)
+        if name not in OPS and known is None:
             raise _error(node, f"unknown op {name}")
         fields = {k.arg: _literal(k.value) for k in node.keywords if k.arg}
         try:
-            op = (self.custom[name].op if name in self.custom else OPS[name])(**fields)
+            op = (known.op if known is not None else OPS[name])(**fields)
         except TypeError as error:
             raise _error(node, f"{name}: {str(error).partition('() ')[2]}") from None
         return op, [None if _is_none(arg) else self._operand(arg) for arg in node.args]

@@ -186,6 +186,7 @@ def _write_tensor(proto: AttributeProto, value: Array | NDArray) -> None:
 
 
 _WRITERS: Final[Mapping[str, Callable[[AttributeProto, Any], None]]] = {
+    "bool": _write_int,
     "int": _write_int,
     "ints": _write_ints,
     "float": _write_float,

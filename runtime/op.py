@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.graph import Dim
 
 Option = Literal["single", "optional", "variadic"]
 
@@ -39,7 +42,7 @@ class Op:
     inputs: ClassVar[tuple[Formal, ...]] = ()
     outputs: ClassVar[tuple[Formal, ...]] = ()
     attributes: ClassVar[tuple[Attribute, ...]] = ()
-    custom: ClassVar[CustomOp | None] = None  # set for an op of a backend's own domain
+    custom: ClassVar[CustomOp | None] = None  # set for an op that ONNX does not have
 
     def fields(self) -> Iterator[tuple[Attribute, Any]]:
         """Yield each attribute that is present, in declaration order."""
@@ -79,7 +82,7 @@ class VersionedOp(Op):
 
 
 class CustomOp(NamedTuple):
-    """What a backend says of an op of its own domain.
+    """What is said of an op that ONNX does not have: by a backend of its own, by the hub of Caffe's.
 
     Attributes:
         op: its class.
@@ -89,7 +92,7 @@ class CustomOp(NamedTuple):
     """
 
     op: type[Op]
-    shape: Callable[..., tuple[int, ...]]
+    shape: Callable[..., tuple[Dim, ...]]
     reference: Callable[..., None] | None
     torch: str
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 IMPORT = re.compile(r"from (?P<module>[\w.]+) import (?P<names>[\w, ]+)")
 
-MODULES = ("hub", "layers", "lib", "ops")
+MODULES = ("caffe_ops", "hub", "layers", "lib", "ops")
 
 
 @cache

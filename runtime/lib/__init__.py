@@ -28,6 +28,7 @@ from caffeforge.runtime.lib.axes import (
     steps_of,
     tiled_axis,
 )
+from caffeforge.runtime.lib.boxes import prior_count, prior_ratios
 from caffeforge.runtime.lib.broadcasting import (
     run_axis,
     run_shape,
@@ -161,6 +162,8 @@ __all__ = [
     "pads_by_stride",
     "pieces",
     "places_along",
+    "prior_count",
+    "prior_ratios",
     "product",
     "pyramid_windows",
     "quotient",

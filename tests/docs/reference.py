@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from caffeforge.generated import hub
+from caffeforge.generated.hub.caffe_ops import CUSTOM
 from caffeforge.generator.library import LIBS
 from caffeforge.runtime.explanation import signature
 from tests import checkout
@@ -95,7 +96,8 @@ def _sentence(node: ast.FunctionDef) -> str:
 
 def ops() -> str:
     """Return all ops of the hub, one a line."""
-    return "\n" + "".join(f"* `{signature(op)}`\n" for op in hub.OPS.values())
+    listed = [*hub.OPS.values(), *(custom.op for custom in CUSTOM.values())]
+    return "\n" + "".join(f"* `{signature(op)}`\n" for op in listed)
 
 
 def left_out() -> str:
