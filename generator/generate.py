@@ -57,9 +57,9 @@ def generate(source: Path, includes: Sequence[Path] = ()) -> Package:
     """
     diagnostics = Diagnostics()
     folder = source if source.is_dir() else source.parent
-    problem = _problem(source)
-    if problem:
-        diagnostics.error("no-input", Position(str(source)), problem)
+    fault = problem(source)
+    if fault:
+        diagnostics.error("no-input", Position(str(source)), fault)
         diagnostics.raise_if_any()
     if (folder / "ops.yaml").exists() and (folder / "opset.json").exists():
         return _hub(folder, diagnostics)
@@ -73,7 +73,7 @@ def _is_schema(source: Path) -> bool:
     return not source.is_dir() and source.suffix in (".proto", *SUFFIXES)
 
 
-def _problem(source: Path) -> str:
+def problem(source: Path) -> str:
     """Return why a path is no schema, empty if it may be one."""
     try:
         kind = source.stat().st_mode
@@ -108,6 +108,13 @@ def _versions(folder: Path, diagnostics: Diagnostics) -> Package:
     return Package("onnx", onnx_package.files(versions, header))
 
 
+def hub_ops(diagnostics: Diagnostics) -> hub_schema.HubSchema:
+    """Return the ops that mappings are checked against."""
+    folder = SCHEMAS / "hub"
+    texts = {name: read_text(folder / name, diagnostics) for name in ("opset.json", "ops.yaml")}
+    return _hub_schema(folder, texts, diagnostics)
+
+
 def _hub_schema(folder: Path, texts: Mapping[str, str], diagnostics: Diagnostics) -> hub_schema.HubSchema:
     printer = Printer(functions(), diagnostics)
     places = (str(folder / "opset.json"), str(folder / "ops.yaml"))
@@ -116,9 +123,7 @@ def _hub_schema(folder: Path, texts: Mapping[str, str], diagnostics: Diagnostics
 
 
 def _backend(folder: Path, proto_file: Path, includes: Sequence[Path], diagnostics: Diagnostics) -> Package:
-    hub_folder = SCHEMAS / "hub"
-    hub_texts = {name: read_text(hub_folder / name, diagnostics) for name in ("opset.json", "ops.yaml")}
-    hub = _hub_schema(hub_folder, hub_texts, diagnostics)
+    hub = hub_ops(diagnostics)
     inputs = schema_folder.load(folder, proto_file, diagnostics, includes)
     rules = mapping_reader.read(inputs.mapping, inputs.name, diagnostics) if inputs is not None else None
     if inputs is None or inputs.schema is None or rules is None:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from caffeforge.runtime.commands import (
     backends,
     coverage,
+    diff,
     dump,
     explain,
     explain_error,
@@ -24,7 +25,7 @@ from caffeforge.runtime.commands import (
 from caffeforge.runtime.errors import CaffeforgeError, UsageError
 
 OK, AT_FAULT, USAGE = 0, 1, 2  # exit codes; argparse itself exits with 2
-COMMANDS = (export, run, verify, dump, backends, coverage, test, explain, explain_error)
+COMMANDS = (export, run, verify, dump, backends, coverage, test, explain, explain_error, diff)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
