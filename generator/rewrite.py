@@ -7,17 +7,17 @@ a constant array, a number, ``a if condition else b`` or ``*[op for names in lis
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from caffeforge.generator import types
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_schema import HubOp
 from caffeforge.generator.names import TAKEN, free_name
-from caffeforge.generator.python_text import WIDTH, Code, call, indented, tuple_of
+from caffeforge.generator.python_text import WIDTH, Code, call, indented, list_of, tuple_of
 from caffeforge.generator.rewrite_checks import RewriteChecks
 from caffeforge.generator.source import Source, SourceError, shortened
-from caffeforge.generator.types import ANY, BOOL, VALUE
+from caffeforge.generator.types import ANY, BOOL, INT, VALUE
 
 OPERAND = types.optional(ANY)  # a tensor, weights or a number
 NESTED = 20  # columns that a nested call may stand to the right of where it is laid out
@@ -40,6 +40,7 @@ class Rewriter:
     results: Mapping[str, str]
     tops: bool = False
     required: Collection[str] | None = None
+    pieces: set[str] = field(default_factory=set)  # lists that are given piece by piece
 
     def print(self, source: Source, scope: Scope) -> list[str]:
         """Return the statements of a rewrite, each laid out for column 0."""
@@ -60,31 +61,26 @@ class Rewriter:
                 continue
             line, scope = self._assign(statement.targets[0], statement.value, scope, source)
             lines.append(line)
+        if self.pieces and not self.tops:  # how many there are is known for each node only
+            held = [self.results[name][1:] for name in self.results if name in self.pieces]
+            lines += [str(call(f"{self.builder}.all_given", [name], 0)) for name in held]
         return lines
 
     def _required(self) -> Collection[str]:
         return self.results if self.required is None else self.required
 
     def _assign(self, target: ast.expr, value: ast.expr, scope: Scope, source: Source) -> tuple[str, Scope]:
-        if self.tops and isinstance(target, ast.Subscript) and ast.unparse(target.value) == "tops":
-            index = self.printer.expression(target.slice, scope, source)
-            return call(f"{self.builder}.top", [index, self._operand(value, scope, source)], 0), scope
-        if isinstance(target, ast.Name) and self.tops and target.id == "tops":
-            scope.used.add("tops")
-            return call(f"{self.builder}.all_tops", [self._all(value, scope, source)], 0), scope
-        if isinstance(target, ast.Name) and target.id in self.results:
-            return self._result([target.id], value, scope, source), scope
         parts = target.elts if isinstance(target, ast.Tuple) else [target]
-        names = [t.id for t in parts if isinstance(t, ast.Name)]
-        own = [name for name in names if name in self.results]
-        if names and len(own) == len(names) == len(parts):
-            return self._result(names, value, scope, source), scope
-        if own or not names or len(names) < len(parts):
-            sentence = (
-                f"{ast.unparse(target)}: either new names are due here, or results of what is rewritten"
-            )
-            self.printer.error("rewrite-form", source, target, sentence)
-            return "", scope
+        if all(self._is_given(part) for part in parts):
+            if any(isinstance(part, ast.Subscript) for part in parts):
+                self.pieces.update(_held(part) for part in parts if isinstance(part, ast.Subscript))
+            if self.tops:
+                return self._tops(parts, value, scope, source), scope
+            return self._result(parts, value, scope, source), scope
+        names = [t.id for t in parts if isinstance(t, ast.Name) and not self._is_given(t)]
+        if not names or len(names) < len(parts):
+            self._wrong_target(target, parts, source)
+            return "", scope.extended({name: Name("None") for name in names})
         taken = TAKEN | {self.builder} | {name.code for name in scope.names.values()}
         codes = [free_name(name, taken) for name in names]
         new = {name: Name(code, type=VALUE) for name, code in zip(names, codes, strict=True)}
@@ -94,17 +90,86 @@ class Rewriter:
         self._check_results(value, len(names), source)
         return f"{', '.join(codes)} = {self._many(value, str(len(names)), scope, source)}", inner
 
-    def _result(self, names: list[str], value: ast.expr, scope: Scope, source: Source) -> str:
-        parts = self._application(value, scope, source)
-        self._check_results(value, len(names), source)
-        results = [self.results[name] for name in names]
-        if len(results) == 1 and results[0].startswith("*"):
-            return call(f"{self.builder}.apply", [*parts, results[0][1:]], 0)
-        return call(f"{self.builder}.apply", [*parts, tuple_of("", results, 0)], 0)
+    def _is_given(self, target: ast.expr) -> bool:
+        """Tell whether a target is a result of what is rewritten, or a piece of one that is a list."""
+        if isinstance(target, ast.Subscript):
+            return isinstance(target.value, ast.Name) and self._is_list(target.value.id)
+        return isinstance(target, ast.Name) and (target.id in self.results or self._is_list(target.id))
+
+    def _is_list(self, name: str) -> bool:
+        return name == "tops" if self.tops else self.results.get(name, "").startswith("*")
+
+    def _wrong_target(self, target: ast.expr, parts: Sequence[ast.expr], source: Source) -> None:
+        sentence = f"{ast.unparse(target)}: either new names are due here, or results of what is rewritten"
+        known = ", ".join(self.results) or "tops"
+        hint = f"its results are {known}" if any(isinstance(p, ast.Subscript) for p in parts) else ""
+        self.printer.error("rewrite-form", source, target, sentence, hint)
+
+    def _tops(self, parts: Sequence[ast.expr], value: ast.expr, scope: Scope, source: Source) -> str:
+        """Return the statement that gives tops of a layer: one, several, or all of them."""
+        indices = [self._index(part, scope, source) for part in parts if isinstance(part, ast.Subscript)]
+        if not indices:
+            scope.used.add("tops")
+            return call(f"{self.builder}.all_tops", [self._all(value, scope, source)], 0)
+        if len(indices) < len(parts):
+            self._wrong_target(ast.Tuple(list(parts)), parts, source)
+            return ""
+        if len(indices) == 1:
+            return call(f"{self.builder}.top", [indices[0], self._operand(value, scope, source)], 0)
+        self._check_results(value, len(indices), source)
+        values = self._many(value, str(len(indices)), scope, source)
+        return call(f"{self.builder}.some_tops", [str(tuple_of("", indices, 0)), values], 0)
+
+    def _index(self, target: ast.Subscript, scope: Scope, source: Source) -> str:
+        if isinstance(target.slice, ast.Slice):
+            sentence = f"{ast.unparse(target)}: one piece at a time is given"
+            name = _held(target)
+            self.printer.error("rewrite-form", source, target, sentence, f"write {name}[0], {name}[1] = ...")
+            return "0"
+        self.printer.check(target.slice, INT, scope, source)
+        return self.printer.expression(target.slice, scope, source)
+
+    def _result(self, parts: Sequence[ast.expr], value: ast.expr, scope: Scope, source: Source) -> str:
+        """Return the statement that gives results of an op."""
+        results = []
+        for part in parts:
+            held = self.results[_held(part)]
+            if isinstance(part, ast.Subscript):
+                index = self._index(part, scope, source)
+                held = str(call(f"{self.builder}.result", [held[1:], index], 0))
+            results.append(held)
+        whole = results[0][1:] if len(results) == 1 and results[0].startswith("*") else ""
+        if whole and isinstance(value, (ast.ListComp, ast.List)):
+            applied = self._applications(value, scope, source)
+            return call(f"{self.builder}.apply_each", [applied, whole], 0)
+        application = self._application(value, scope, source)
+        self._check_results(value, len(parts), source)
+        return call(f"{self.builder}.apply", [*application, whole or str(tuple_of("", results, 0))], 0)
+
+    def _applications(self, node: ast.List | ast.ListComp, scope: Scope, source: Source) -> str:
+        """Return a list of pairs, an op and its operands each, that gives one result after the other."""
+        if isinstance(node, ast.ListComp):
+            text = self.printer.comprehension(
+                node, scope, source, lambda n, s: self._applied(n, s, source), self.builder
+            )
+            return f"[{text}]" if "\n" not in text else f"[\n{indented(text, 4)}\n]"
+        items = []
+        for item in node.elts:
+            inner = item.value if isinstance(item, ast.Starred) else item
+            if isinstance(item, ast.Starred) and isinstance(inner, (ast.List, ast.ListComp)):
+                items.append(f"*{self._applications(inner, scope, source)}")
+            else:
+                items.append(self._applied(item, scope, source))
+        return str(list_of("", items, 0))
+
+    def _applied(self, node: ast.expr, scope: Scope, source: Source) -> str:
+        return str(tuple_of("", self._application(node, scope, source), 0, NESTED))
 
     def _all(self, value: ast.expr, scope: Scope, source: Source) -> str:
         if isinstance(value, ast.ListComp):
             return self._starred(value, scope, source)
+        if isinstance(value, ast.List):
+            return str(list_of("", [self._operand(item, scope, source) for item in value.elts], 0))
         return self._many(value, "len(tops)", scope, source)
 
     def _many(self, value: ast.expr, count: str, scope: Scope, source: Source) -> str:
@@ -138,9 +203,9 @@ class Rewriter:
     def _application(self, node: ast.expr, scope: Scope, source: Source) -> list[str]:
         """Return the op and its operands as two arguments."""
         if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Name, ast.Attribute)):
-            self.printer.error(
-                "rewrite-form", source, node, f"{ast.unparse(node)!r} is no application of an op"
-            )
+            hint = f"write Identity({node.id})" if isinstance(node, ast.Name) else ""
+            sentence = f"{ast.unparse(node)!r} is no application of an op"
+            self.printer.error("rewrite-form", source, node, sentence, hint)
             return ["None", "()"]
         name = ast.unparse(node.func)
         op = self.ops.get(name)
@@ -210,3 +275,8 @@ class Rewriter:
             isinstance(node.func, ast.Attribute)
             or (isinstance(node.func, ast.Name) and node.func.id[:1].isupper())
         )
+
+
+def _held(target: ast.expr) -> str:
+    """Return the name of a result: that of a list for one of its pieces."""
+    return ast.unparse(target.value if isinstance(target, ast.Subscript) else target)

@@ -52,10 +52,12 @@ class RewriteChecks:
         return name in self.results or (self.tops and name == "tops")
 
     def _reads(self, value: ast.expr) -> None:
-        asked = {id(node.value) for node in ast.walk(value) if isinstance(node, ast.Attribute)}
+        asked = {id(_whole(node.value)) for node in ast.walk(value) if isinstance(node, ast.Attribute)}
         for node in ast.walk(value):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "has":
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("has", "len"):
                 asked.update(map(id, node.args))
+            if isinstance(node, ast.Subscript) and ast.unparse(node) in self.given:
+                asked.add(id(node.value))
         for node in ast.walk(value):
             if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
                 continue
@@ -66,8 +68,11 @@ class RewriteChecks:
 
     def _assign(self, target: ast.expr) -> None:
         name = ast.unparse(target)
-        if name in self.given or (name.startswith("tops[") and "tops" in self.given):
-            hint = "give the second one a name of its own"
+        whole = ast.unparse(_whole(target))
+        pieces = [given for given in self.given if given.startswith(f"{name}[")]
+        if name in self.given or (whole in self.given and self._is_result(whole)) or pieces:
+            known = self._is_result(whole)
+            hint = "each result is given once" if known else "give the second one a name of its own"
             self._error("rewrite-twice", target, f"{name} is given twice", hint)
         elif name in self.known and not self._is_result(name):
             sentence = f"{name} stands for something else already"
@@ -76,12 +81,16 @@ class RewriteChecks:
 
     def _missing(self, statements: Sequence[ast.stmt]) -> None:
         missing = [name for name in self.required if name not in self.given]
-        if self.tops and statements and "tops" not in self.given:
-            numbers = [n for n in map(_top_number, self.given.values()) if n is not None]
-            if not numbers and not any(name.startswith("tops[") for name in self.given):
+        for name in ["tops"] if self.tops and statements else [*missing]:
+            pieces = [node for given, node in self.given.items() if given.startswith(f"{name}[")]
+            numbers = [n for n in map(_number, pieces) if n is not None]
+            if name in self.given:
+                continue
+            if pieces:
+                missing = [m for m in missing if m != name]
+                missing += [f"{name}[{i}]" for i in range(max(numbers, default=0)) if i not in numbers]
+            elif self.tops:
                 missing = ["tops[0]"]
-            elif numbers:
-                missing = [f"tops[{i}]" for i in range(max(numbers)) if i not in numbers]
         for name in missing:
             position = self.source.at(1, 0)
             sentence = f"the rewrite never gives {name}"
@@ -93,7 +102,12 @@ class RewriteChecks:
         self.printer.error(id, self.source, node, sentence, hint)
 
 
-def _top_number(target: ast.AST) -> int | None:
-    """Return 1 for ``tops[1]``, None for what is no top or one that is worked out."""
+def _whole(node: ast.expr) -> ast.expr:
+    """Return the list of which an expression is a piece; what is no piece is whole."""
+    return node.value if isinstance(node, ast.Subscript) else node
+
+
+def _number(target: ast.AST) -> int | None:
+    """Return 1 for ``tops[1]``, None for a place that is worked out."""
     index = target.slice if isinstance(target, ast.Subscript) else None
     return index.value if isinstance(index, ast.Constant) and isinstance(index.value, int) else None

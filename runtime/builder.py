@@ -9,6 +9,7 @@ from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.fold import fold, is_foldable
 from caffeforge.runtime.graph import Node, Origin, Value, constant
 from caffeforge.runtime.op import Op
+from caffeforge.runtime.refusal import Refused
 
 Operand = Value | Array | float | None
 
@@ -64,6 +65,29 @@ class Builder:
                 raise GraphError(f"{op!r} yields {given!r}, {result.type_text()} is due", where=self.stem)
         name = self.fresh(op.op_type) if any(n.name == self.stem for n in self.nodes) else self.stem
         self.nodes.append(Node(name, op, inputs, results, self.origin))
+
+    def apply_each(
+        self, applications: Sequence[tuple[Op, Sequence[Operand]]], results: Sequence[Value]
+    ) -> None:
+        """Apply one op for each of `results`; refused if there are more of the ones or the others."""
+        if len(applications) != len(results):
+            raise Refused(f"the op has {len(results)} results, the rule gives {len(applications)}")
+        for (op, operands), result in zip(applications, results, strict=True):
+            self.apply(op, operands, (result,))
+
+    def result(self, results: Sequence[Value], index: int) -> Value:
+        """Return a piece of a list of results; refused if there is none."""
+        if not -len(results) <= index < len(results):
+            raise Refused(f"the op has {len(results)} results, the rule gives number {index}, from 0 on")
+        return results[index]
+
+    def all_given(self, results: Sequence[Value]) -> None:
+        """Refuse a node of which the rule gives a piece of `results` never, or twice."""
+        given = [id(value) for node in self.nodes for value in node.outputs]
+        for index, result in enumerate(results):
+            if given.count(id(result)) != 1:
+                times = "twice" if id(result) in given else "not"
+                raise Refused(f"result {index} of {len(results)} is {times} given by the rule")
 
     def operands(self, operands: Sequence[Operand]) -> list[Value | None]:
         """Return operands as values; arrays and numbers (in the first value's dtype) become constants."""

@@ -56,14 +56,19 @@ class Read(Builder):
 
     def top(self, index: int, operand: Operand) -> None:
         """Say what a top holds."""
-        if index >= len(self.tops):
+        if not 0 <= index < len(self.tops):
             raise Refused(f"the layer computes top {index}, which is not named")
         (value,) = self.operands([operand])
         if value is None:
             raise Refused(f"top {index} holds nothing")
         self.held[index] = value
 
-    def all_tops(self, values: Sequence[Value]) -> None:
+    def some_tops(self, indices: Sequence[int], values: Sequence[Value]) -> None:
+        """Say what some of the tops hold."""
+        for index, value in zip(indices, values, strict=True):
+            self.top(index, value)
+
+    def all_tops(self, values: Sequence[Operand]) -> None:
         """Say what all tops hold."""
         for index, value in enumerate(values):
             self.top(index, value)

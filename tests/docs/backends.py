@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -42,16 +43,19 @@ def build(folder: Path, mapping: str, proto: str = "") -> Backend:
     return backends.find(schema.parents[1] / "generated" / package.name)
 
 
-def application(text: str, ops: dict[str, type[Op]]) -> Graph:
+def application(text: str, ops: Mapping[str, type[Op]]) -> Graph:
     """Return the graph of one op on inputs: ``Conv(float32[1, 3, 8, 8], const(float32[4, 3, 3, 3]), ...)``.
 
-    A type is an input, ``const(type)`` a constant with random elements, a number itself.
+    A type is an input, ``const(type)`` a constant with random elements, a number itself. Names of several
+    results may stand before it: ``a, b = Split(float32[2, 6], axis=1, num_outputs=2)``.
     """
-    call = ast.parse(text, mode="eval").body
+    names, _, applied = text.rpartition(" = ")
+    call = ast.parse(applied, mode="eval").body
     assert isinstance(call, ast.Call)
     op = ops[ast.unparse(call.func)](**{str(k.arg): ast.literal_eval(k.value) for k in call.keywords})
     operands = [_operand(f"x{index}", arg) for index, arg in enumerate(call.args)]
-    results = [Value(f"y{index}", *found) for index, found in enumerate(infer(op, operands, 1))]
+    inferred = infer(op, operands, names.count(",") + 1)
+    results = [Value(f"y{index}", *found) for index, found in enumerate(inferred)]
     inputs = [value for value in operands if value is not None and value.data is None]
     graph = Graph("application", inputs, results, [Node("node", op, operands, results)])
     graph.verify()

@@ -17,7 +17,7 @@ from tests.docs.blocks import Block, blocks
 
 RULES = checkout.ROOT / "docs" / "rules.md"
 BLOCKS = blocks(RULES, "yaml")
-BECOMES = re.compile(r"^# (?P<op>[\w.]+\(.*\)) becomes (?P<layers>.+)$", re.MULTILINE)
+BECOMES = re.compile(r"^# (?P<op>(?:[\w, ]+ = )?[\w.]+\(.*\)) becomes (?P<layers>.+)$", re.MULTILINE)
 MARK = re.compile(r"# example(?: of error (?P<id>[\w-]+))?\n")
 HEAD = "backend: docs\nextends: bvlc\n"
 
