@@ -24,7 +24,7 @@ FLOATS = ("float32", "float16", "bfloat16", "float64")
 PLACES = frozenset({"ArgMax", "ArgMin", "MaxPool", "TopK"})
 MOVES = frozenset(
     {"Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile"}
-    | {"OneHot", "Transpose", "Unsqueeze"}
+    | {"GatherElements", "GatherND", "OneHot", "ReverseSequence", "Transpose", "Unsqueeze"}
 )
 DEPTH = 50  # lowerings below one another; more means that one never ends, with other constants each time
 Key = tuple[object, ...]
