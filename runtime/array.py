@@ -18,10 +18,16 @@ from caffeforge.runtime.errors import GraphError
 
 NDArray = npt.NDArray[Any]
 BLOCK_BYTES = 4 << 20
+TEXT = "string"  # the dtype of text, which NumPy holds as objects
+
+
+def dtype_name(array: NDArray) -> str:
+    """Return the name of an array's element type: NumPy's, or `TEXT`."""
+    return TEXT if array.dtype.kind in "OU" else array.dtype.name
 
 
 class Array:
-    """An array that need not exist in memory. `dtype` is NumPy's name, or ``bfloat16``."""
+    """An array that need not exist in memory. `dtype` is NumPy's name, ``bfloat16`` or ``string``."""
 
     __slots__ = ("dtype", "shape")
 
@@ -81,7 +87,7 @@ class Dense(Array):
     __slots__ = ("array",)
 
     def __init__(self, array: NDArray) -> None:
-        super().__init__(array.shape, array.dtype.name)
+        super().__init__(array.shape, dtype_name(array))
         self.array = array
 
     def rows(self, start: int, stop: int) -> NDArray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import onnxruntime
 
-from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.array import TEXT, NDArray
 from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.islands import needed
@@ -78,7 +78,7 @@ class Evaluated:
             text = f"onnx's evaluator fails: {type(error).__name__}: {error}"
             raise CaffeforgeError(text, where=self.graph.name) from None
         for value, result in zip(self.graph.outputs, results, strict=True):
-            known[value.name] = result
+            known[value.name] = result.astype(object) if value.dtype == TEXT else result
 
 
 def _elements(value: Value) -> NDArray:

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import onnxruntime
 
-from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.array import NDArray, dtype_name
 from caffeforge.runtime.errors import CaffeforgeError, GraphError, UsageError
 from caffeforge.runtime.expand import expand
 from caffeforge.runtime.graph import Graph, Symbol, Value
 from caffeforge.runtime.islands import Island, islands, needed
 from caffeforge.runtime.onnx_model import to_model, weights
-from caffeforge.runtime.onnx_node import element_type, numpy_dtype
+from caffeforge.runtime.ort_values import EXACT_BLOCKS, OrtValue, elements, ort_value
 from caffeforge.runtime.reference import find
 from caffeforge.runtime.shapes import condensed
 
 _PLANS: Final = 4  # sets of values whose sessions are kept
-
-OrtValue = Any  # onnxruntime ships no types
 
 
 class Executor:
@@ -155,6 +153,7 @@ class _Session(_Step):
         options.graph_optimization_level = level.ORT_ENABLE_ALL if optimize else level.ORT_DISABLE_ALL
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # leave idle cores to others
+        options.add_session_config_entry(*EXACT_BLOCKS)
         model = to_model(graph, opset).SerializeToString()
         try:
             self.session = onnxruntime.InferenceSession(model, options, providers=_with_options(providers))
@@ -171,11 +170,12 @@ class _Session(_Step):
     def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
         feed = {name: bound[name] for name in self.weights}
         for value in self.graph.inputs:
-            feed[value.name] = _ort_value(known[value.name], value.dtype)
+            feed[value.name] = ort_value(known[value.name], value.dtype)
         names = [value.name for value in self.graph.outputs]
         try:
             results = self.session.run_with_ort_values(names, feed)
-            known.update((name, result.numpy()) for name, result in zip(names, results, strict=True))
+            found = zip(self.graph.outputs, results, strict=True)
+            known.update((value.name, elements(result, value.dtype)) for value, result in found)
         except Exception as error:
             raise CaffeforgeError(f"onnxruntime fails: {condensed(error)}", where=self.graph.name) from None
 
@@ -222,15 +222,7 @@ def _operand(value: Value | None, known: Mapping[str, NDArray]) -> NDArray | Non
 def _bind(value: Value) -> OrtValue:
     """Return a weight over the array's own memory, which the OrtValue keeps alive."""
     assert value.data is not None  # weights() yields no other
-    return _ort_value(value.data.numpy(), value.dtype)
-
-
-def _ort_value(array: NDArray, dtype: str) -> OrtValue:
-    """Return `array` as an OrtValue; it is copied only if it is not row-major, native and of `dtype`."""
-    native = np.ascontiguousarray(array, numpy_dtype(dtype)).reshape(array.shape)
-    if native.dtype.isbuiltin == 1:
-        return onnxruntime.OrtValue.ortvalue_from_numpy(native)
-    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(native, element_type(dtype))
+    return ort_value(value.data.numpy(), value.dtype)
 
 
 def _with_options(providers: Sequence[str]) -> list[str | tuple[str, dict[str, str]]]:
@@ -269,8 +261,8 @@ def _check_inputs(graph: Graph, inputs: Mapping[str, NDArray]) -> dict[Symbol, t
 def _check_input(value: Value, array: NDArray, sizes: dict[Symbol, tuple[int, str]]) -> None:
     if not isinstance(array, np.ndarray):
         raise CaffeforgeError(f"input {value.name} is a {type(array).__name__}, expected a NumPy array")
-    if array.dtype.name != value.dtype:
-        raise CaffeforgeError(f"input {value.name} is {array.dtype.name}, expected {value.type_text()}")
+    if dtype_name(array) != value.dtype:
+        raise CaffeforgeError(f"input {value.name} is {dtype_name(array)}, expected {value.type_text()}")
     if len(array.shape) != value.rank or any(
         isinstance(dim, int) and dim != size for dim, size in zip(value.dims, array.shape, strict=True)
     ):
@@ -292,6 +284,6 @@ def _check_result(value: Value, array: NDArray, sizes: Mapping[Symbol, tuple[int
     fits = len(dims) == array.ndim and all(
         isinstance(dim, Symbol) or dim == size for dim, size in zip(dims, array.shape, strict=True)
     )
-    if not fits or (value.data is None and array.dtype.name != value.dtype):
-        computed = f"{array.dtype.name}{list(array.shape)}"
+    if not fits or (value.data is None and dtype_name(array) != value.dtype):
+        computed = f"{dtype_name(array)}{list(array.shape)}"
         raise GraphError(f"{value.name} is declared {value.type_text()}, but {computed} was computed")

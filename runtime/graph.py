@@ -102,7 +102,7 @@ class Value:
 
     Attributes:
         name: unique in its graph once ``Graph.verify`` has passed.
-        dtype: NumPy's name of the element type, or ``bfloat16``.
+        dtype: NumPy's name of the element type, ``bfloat16`` or ``string``.
         dims: ints or symbols, outermost first.
         data: the elements of a constant, else None.
         producer: the node that yields it, else None.

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from caffeforge.runtime.array import TEXT
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.miscomputed import is_miscomputed
-from caffeforge.runtime.onnx_node import OPSET
+from caffeforge.runtime.onnx_node import OPSET, PACKED
 
 # Opset 22 added element types to these and nothing else; onnxruntime (1.32) has kernels up to 21 only.
 _OLDER: Final = {"GlobalLpPool": 21, "MaxRoiPool": 21, "RoiAlign": 21}
@@ -62,4 +63,13 @@ def islands(nodes: Sequence[Node], goals: Iterable[Value]) -> list[Island]:
 def _kind(node: Node) -> tuple[int | None, bool]:
     if node.op.domain:
         return None, True
-    return _OLDER.get(node.op.op_type, OPSET), not is_miscomputed(node)
+    return _OLDER.get(node.op.op_type, OPSET), not (is_miscomputed(node) or _is_held_otherwise(node))
+
+
+def _is_held_otherwise(node: Node) -> bool:
+    """Tell whether a node reads or yields what onnxruntime does not hold in memory as NumPy does.
+
+    Constants of such types can lie in the model.
+    """
+    values = [value for value in node.inputs if value is not None and value.data is None] + node.outputs
+    return any(value.dtype == TEXT or value.dtype in PACKED for value in values)

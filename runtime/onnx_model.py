@@ -13,7 +13,7 @@ from onnx import ModelProto, TensorProto, helper
 
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Graph, Value
-from caffeforge.runtime.onnx_node import OPSET, onnx_node, tensor, type_proto
+from caffeforge.runtime.onnx_node import OPSET, PACKED, onnx_node, tensor, type_proto
 
 # Constants of at most so many elements lie in the model: kernels want some constant, a copy costs nothing.
 SMALL: Final = 256
@@ -22,7 +22,8 @@ SMALL: Final = 256
 def weights(graph: Graph) -> list[Value]:
     """Return the constants that `to_model` makes inputs of the model, in order of first use.
 
-    All others lie in the model: small ones, and those at positions where an op wants a constant.
+    All others lie in the model: small ones, those at positions where an op wants a constant, and those of
+    less than a byte an element, which onnxruntime does not take by reference.
     """
     static = {
         value
@@ -30,7 +31,8 @@ def weights(graph: Graph) -> list[Value]:
         for formal, value in zip(node.op.inputs, node.inputs, strict=False)
         if formal.static and value is not None
     }
-    return [value for value in graph.constants() if value not in static and _elements(value) > SMALL]
+    large = [value for value in graph.constants() if value not in static and _elements(value) > SMALL]
+    return [value for value in large if value.dtype not in PACKED]
 
 
 def to_model(graph: Graph, opset: int = OPSET) -> ModelProto:

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
-from caffeforge.runtime.array import Array, NDArray
+from caffeforge.runtime.array import TEXT, Array, NDArray
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Node, Value
 from caffeforge.runtime.op import Attribute, Op, python_name
@@ -28,15 +28,21 @@ _UNTYPED: Final = {"int": "int64", "ints": "int64", "float": "float32", "floats"
 
 def _element_types() -> dict[str, int]:
     named = {t for t in TensorProto.DataType.values() if t not in (TensorProto.UNDEFINED, TensorProto.STRING)}
-    return {helper.tensor_dtype_to_np_dtype(t).name: t for t in sorted(named)}
+    numbers = {helper.tensor_dtype_to_np_dtype(t).name: t for t in sorted(named)}
+    return {**numbers, TEXT: TensorProto.STRING}
 
 
 _ELEMENT_TYPES: Final[Mapping[str, int]] = _element_types()
 DTYPES: Final[Mapping[int, str]] = {number: name for name, number in _ELEMENT_TYPES.items()}
 
+# Types of less than a byte: in files two or four elements share one, in arrays each has its own.
+PACKED: Final = frozenset(
+    name for name in _ELEMENT_TYPES if name.removeprefix("u") in ("int2", "int4") or name.startswith("float4")
+)
+
 
 def element_type(dtype: str) -> int:
-    """Return ONNX's number of an element type given by NumPy's name or ``bfloat16``.
+    """Return ONNX's number of an element type given by NumPy's name, ``bfloat16`` or ``string``.
 
     Raises:
         GraphError: ONNX has no such type.
@@ -61,7 +67,7 @@ def tensor(name: str, elements: Any, dtype: str) -> TensorProto:
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """Return the NumPy type of an element type; bfloat16 and others that NumPy lacks come from ml_dtypes."""
+    """Return the NumPy type of an element type: of ml_dtypes where NumPy has none, objects for text."""
     return helper.tensor_dtype_to_np_dtype(element_type(dtype))
 
 

@@ -45,10 +45,19 @@ def run(options: argparse.Namespace) -> None:
     for note in notes:
         print(f"note: {note}")
     for name, array in found.items():
-        shape = "x".join(map(str, array.shape)) or "scalar"
-        print(f"{name}: {shape}, {array.min():.6g} to {array.max():.6g}, mean {array.mean():.6g}")
+        print(f"{name}: {_summary(array)}")
     if options.out is not None:
         _save(options.out, found)
+
+
+def _summary(array: Any) -> str:
+    """Return the shape of an array and the range of its numbers, or its first texts."""
+    shape = "x".join(map(str, array.shape)) or "scalar"
+    if not array.size:
+        return f"{shape}, empty"
+    if array.dtype.kind == "O":
+        return f"{shape}, {', '.join(map(repr, array.reshape(-1)[:4].tolist()))}"
+    return f"{shape}, {array.min():.6g} to {array.max():.6g}, mean {array.mean():.6g}"
 
 
 def _loaded(options: argparse.Namespace) -> tuple[LoadedNet | LoadedOnnx, Sequence[str]]:
@@ -75,7 +84,7 @@ def _random(net: LoadedNet | LoadedOnnx, seed: int, fill: int | None) -> dict[st
     """Return random numbers for inputs of floats; integers, which mean places or sizes, are all `fill`.
 
     Raises:
-        UsageError: an input takes integers and there is no `fill`.
+        UsageError: an input takes integers and there is no `fill`, or it takes text.
     """
     import numpy as np
 
@@ -83,6 +92,8 @@ def _random(net: LoadedNet | LoadedOnnx, seed: int, fill: int | None) -> dict[st
     whole: Mapping[str, str] = getattr(net, "whole", {})  # a Caffe net has floats alone
     found: dict[str, Any] = {}
     for name, shape in net.inputs.items():
+        if whole.get(name) == "string":
+            raise UsageError(f"input {name} takes text", hint=f"give --input {name}=FILE.npy and all others")
         if name not in whole:
             found[name] = generator.standard_normal(shape, np.float32)
         elif fill is None:
@@ -113,7 +124,8 @@ def _arrays(given: list[tuple[str, str]], dtype: str | None) -> dict[str, Any]:
         except (OSError, ValueError, EOFError) as error:
             reason = getattr(error, "strerror", None) or "it is no array saved by numpy.save"
             raise FileError(f"the input cannot be read: {reason}", where=file) from None
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+        kinds = "fiub" if dtype is not None else "fiubU"
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
             raise FileError("the input is no array of numbers", where=file, hint="save it by numpy.save")
         arrays[name] = array if dtype is None else array.astype(dtype)
     return arrays

@@ -13,6 +13,7 @@ from caffeforge.runtime.graph import Value
 from caffeforge.runtime.onnx_front import generic
 from caffeforge.runtime.onnx_front.call import Call, Unconvertible, static_dims
 from caffeforge.runtime.onnx_front.registry import converts
+from caffeforge.runtime.onnx_node import element_type
 
 _LOWEST: Final = float(np.finfo(np.float32).min)
 
@@ -90,6 +91,13 @@ def batch_normalization(call: Call) -> Sequence[Value]:
 def identity(call: Call) -> Sequence[Value]:
     """Nothing: exporters write it to share one weight, or in place of what they took out."""
     return [call.value(0)]
+
+
+@converts("CastLike")
+def cast_like(call: Call) -> Sequence[Value]:
+    """Cast to the type of the second operand."""
+    given = {name: value for name, value in call.op.fields_by_name().items() if value is not None}
+    return [call.one(hub.Cast(to=element_type(call.value(1).dtype), **given), call.value(0))]
 
 
 @converts("Range")

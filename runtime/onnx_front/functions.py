@@ -9,10 +9,10 @@ from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, defs
 
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Value
+from caffeforge.runtime.onnx_front.items import type_of
 from caffeforge.runtime.onnx_front.kept import names_read
 from caffeforge.runtime.onnx_front.model_file import opsets
 from caffeforge.runtime.onnx_front.scope import Scope
-from caffeforge.runtime.onnx_node import type_proto
 
 if TYPE_CHECKING:
     from caffeforge.runtime.onnx_front.importer import Importer
@@ -43,7 +43,7 @@ class Functions:
             found: FunctionProto = schema.function_body
             return found
         if schema.has_context_dependent_function:
-            types = [b"" if v is None else type_proto(v).SerializeToString() for v in inputs]
+            types = [b"" if v is None else type_of(v).SerializeToString() for v in inputs]
             made = schema.get_context_dependent_function(node.SerializeToString(), types)
             return FunctionProto.FromString(made) if made else None
         return None

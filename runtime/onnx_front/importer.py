@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TypeProto, helper
+from onnx import AttributeProto, NodeProto, TypeProto
 
 from caffeforge.generated import hub
 from caffeforge.generated import onnx as versions
@@ -17,17 +17,19 @@ from caffeforge.runtime.fold import is_foldable
 from caffeforge.runtime.graph import Graph, Node, Origin, Value, constant
 from caffeforge.runtime.islands import needed
 from caffeforge.runtime.onnx_front import elements as shape_elements
-from caffeforge.runtime.onnx_front import generic, kept
+from caffeforge.runtime.onnx_front import generic, gradient, kept
 from caffeforge.runtime.onnx_front.call import Call, Unconvertible
 from caffeforge.runtime.onnx_front.control import CONTROL, Control
 from caffeforge.runtime.onnx_front.folding import folded
 from caffeforge.runtime.onnx_front.functions import Functions
-from caffeforge.runtime.onnx_front.interface import input_value, name_outputs
+from caffeforge.runtime.onnx_front.interface import expanded, input_value, name_outputs
+from caffeforge.runtime.onnx_front.items import is_tensor
 from caffeforge.runtime.onnx_front.keeping import keep
 from caffeforge.runtime.onnx_front.model_file import ModelFile, opsets
 from caffeforge.runtime.onnx_front.registry import CONVERSIONS
 from caffeforge.runtime.onnx_front.result_types import types_of
 from caffeforge.runtime.onnx_front.scope import Scope
+from caffeforge.runtime.onnx_front.sequence_ops import TAKE_ITEMS
 from caffeforge.runtime.onnx_front.tensors import Tensors
 from caffeforge.runtime.onnx_node import OPSET
 from caffeforge.runtime.op import CustomOp, Op, VersionedOp, python_name
@@ -37,6 +39,9 @@ _NOT_FOLDED: Final = frozenset(
     {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Bernoulli", "Multinomial"}
     | {"RandomNormalLike", "RandomUniformLike"}
 )
+
+# What a Constant node that gives its elements as an attribute of another kind holds.
+_CONSTANTS: Final = {"value_float": np.float32, "value_int": np.int64, "value_string": np.object_}
 
 
 class Importer:
@@ -67,6 +72,7 @@ class Importer:
         self._current: tuple[str, Origin] = ("", Origin())
         self.declared: dict[str, TypeProto] = {}
         self._bound_names: set[str] = set()
+        self.helpers: set[str] = set()  # names that no value of the model has
         self._result_types: Sequence[TypeProto | None] = ()
         self._used: Sequence[bool] = ()
 
@@ -92,9 +98,9 @@ class Importer:
         for value in inputs:
             scope.set(value.name, value)
         self.visit_all(proto.node, scope)
-        outputs = [self._output(name, scope) for name in names]
+        outputs = expanded((name, self._output(name, scope)) for name in names)
         graph = Graph(proto.name or "graph", inputs, [], self.nodes)
-        name_outputs(graph, outputs, names, self.fresh, self.fresh_node)
+        name_outputs(graph, outputs, self.fresh, self.fresh_node)
         graph.nodes = needed(graph, graph.outputs)
         graph.verify()
         return graph
@@ -157,6 +163,8 @@ class Importer:
         body = self.functions.find(node, domain)
         if body is not None:
             return self.functions.inline(self, body, node, inputs, scope)
+        if domain == gradient.DOMAIN and node.op_type == "Gradient":
+            return gradient.gradient(self, node, inputs, scope)
         if domain:
             return self._foreign(node, domain, inputs, used, scope)
         if node.op_type == "Constant":
@@ -176,6 +184,8 @@ class Importer:
     def _converted(
         self, op: VersionedOp, inputs: Sequence[Value | None], used: Sequence[bool]
     ) -> Sequence[Value]:
+        if op.op_type not in TAKE_ITEMS and not all(map(is_tensor, inputs)):
+            raise Unconvertible("it takes what is no tensor")
         try:
             return CONVERSIONS.get(op.op_type, generic.convert)(Call(op, inputs, used, self))
         except GraphError as error:
@@ -209,8 +219,10 @@ class Importer:
     def _attribute(self, attribute: AttributeProto) -> Any:
         if attribute.type == AttributeProto.TENSOR:
             return self.tensors.array(attribute.t)
-        if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TYPE_PROTO):
-            raise Unconvertible(f"attribute {attribute.name} holds a graph or type")
+        if attribute.type == AttributeProto.TYPE_PROTO:
+            return attribute.tp
+        if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+            raise Unconvertible(f"attribute {attribute.name} holds a graph")
         return kept.attribute_value(attribute)
 
     def _constant(self, node: NodeProto) -> Value:
@@ -219,10 +231,8 @@ class Importer:
             return constant("", self.tensors.array(attribute.t))
         if attribute.name == "sparse_value":
             return constant("", self.tensors.sparse(attribute.sparse_tensor))
-        dtype = {"value_float": "float32", "value_floats": "float32"}.get(attribute.name, "int64")
-        if attribute.name.startswith("value_string"):
-            raise FrontEndError("it is a constant of text, which has no place in the hub")
-        return constant("", Dense(np.array(helper.get_attribute_value(attribute), dtype)))
+        dtype = _CONSTANTS[attribute.name.removesuffix("s")]
+        return constant("", Dense(np.array(kept.attribute_value(attribute), dtype)))
 
     def _foreign(
         self,
@@ -254,7 +264,7 @@ class Importer:
             dtype, dims = types[0]
             if all(isinstance(dim, int) for dim in dims):
                 return [constant("", Dense(np.array(known, dtype).reshape([int(str(d)) for d in dims])))]
-        results = [Value(self.fresh(f"{stem}.{op.op_type.lower()}"), *kind) for kind in types]
+        results = [Value(self.helper(f"{stem}.{op.op_type.lower()}"), *kind) for kind in types]
         node = Node("", op, [self.named(o) for o in operands], results, origin)
         if op.op_type not in _NOT_FOLDED and not op.domain:
             if is_foldable(op, operands):
@@ -271,7 +281,7 @@ class Importer:
     def named(self, operand: Value | None) -> Value | None:
         """Give an operand without a name one after the node that is being imported."""
         if operand is not None and not operand.name:
-            operand.name = self.fresh(f"{self._current[0]}.constant")
+            operand.name = self.helper(f"{self._current[0]}.constant")
         return operand
 
     def elements(self, value: Value) -> shape_elements.Elements | None:
@@ -284,15 +294,20 @@ class Importer:
 
     def bind(self, scope: Scope, name: str, value: Value) -> None:
         """Let `name` stand for `value` from here on; a value of its own takes the name too."""
-        if not value.name or value.name.startswith((f"{self.current}.", f"{self.current}/")):
+        if is_tensor(value) and self._is_unnamed(value):
             wanted = scope.prefix + name
-            if value.name:
-                self.taken.discard(value.name)
+            self.taken.discard(value.name)
+            self.helpers.discard(value.name)
             value.name = wanted if wanted == name and not self._is_bound(wanted) else self.fresh(wanted)
             self._bound_names.add(value.name)
+            if scope.prefix:
+                self.helpers.add(value.name)
             if value.producer is not None:
                 value.producer.origin = replace(value.producer.origin, value=name)
         scope.set(name, value)
+
+    def _is_unnamed(self, value: Value) -> bool:
+        return not value.name or value.name in self.helpers
 
     def _is_bound(self, name: str) -> bool:
         return name in self._bound_names
@@ -300,6 +315,12 @@ class Importer:
     def fresh(self, name: str) -> str:
         """Return a name that no value has."""
         return _free(name, self.taken)
+
+    def helper(self, name: str) -> str:
+        """Return a name for a value that the model does not name, until `bind` gives it one."""
+        found = self.fresh(name)
+        self.helpers.add(found)
+        return found
 
     def fresh_node(self, name: str) -> str:
         """Return a name that no node has."""

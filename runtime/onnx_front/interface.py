@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from onnx import TypeProto, ValueInfoProto
 
 from caffeforge.generated import hub
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Graph, Node, Origin, Value
+from caffeforge.runtime.onnx_front.items import Items, Nothing
 from caffeforge.runtime.onnx_front.result_types import dims_of
 from caffeforge.runtime.onnx_node import DTYPES
 
@@ -19,12 +20,12 @@ def input_value(declared: ValueInfoProto, shape: Sequence[int] | None) -> Value:
     """Return an input, of the declared shape or of the one that the user gives.
 
     Raises:
-        FrontEndError: it is no tensor of numbers, has no shape, or one that the given one does not fit.
+        FrontEndError: it is no tensor, has no shape, or one that the given one does not fit.
     """
     where = f"input {declared.name}"
     kind = declared.type
     if not kind.HasField("tensor_type") or kind.tensor_type.elem_type not in DTYPES:
-        raise FrontEndError("it is no tensor of numbers", where=where)
+        raise FrontEndError("it is no tensor", where=where)
     has_shape = kind.tensor_type.HasField("shape")
     if shape is None and not has_shape:
         raise FrontEndError("the model does not say its shape", where=where, hint="give one")
@@ -50,11 +51,26 @@ def _check_shape(kind: TypeProto, given: Sequence[int], where: str) -> None:
         )
 
 
-def name_outputs(
-    graph: Graph, outputs: Sequence[Value], names: Sequence[str], fresh: Fresh, fresh_node: Fresh
-) -> None:
+def expanded(outputs: Iterable[tuple[str, Value]]) -> list[tuple[str, Value]]:
+    """Return outputs that are tensors: those of a sequence ``y`` are ``y.0``, ``y.1`` and so on.
+
+    Raises:
+        FrontEndError: one is an optional that holds nothing.
+    """
+    found: list[tuple[str, Value]] = []
+    for name, value in outputs:
+        if isinstance(value, Items):
+            found += [(f"{name}.{index}", item) for index, item in enumerate(value.items)]
+        elif isinstance(value, Nothing):
+            raise FrontEndError("it is an optional that holds nothing", where=f"output {name}")
+        else:
+            found.append((name, value))
+    return found
+
+
+def name_outputs(graph: Graph, outputs: Sequence[tuple[str, Value]], fresh: Fresh, fresh_node: Fresh) -> None:
     """Make each output a result of a node of its own, under the model's name."""
-    for value, name in zip(outputs, names, strict=True):
+    for name, value in outputs:
         given = value in graph.inputs or value.data is not None or value in graph.outputs
         graph.outputs.append(
             _identity(graph, value, name, fresh, fresh_node) if given or value.name != name else value

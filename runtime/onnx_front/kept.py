@@ -23,6 +23,15 @@ from caffeforge.runtime.shapes import condensed
 
 DOMAIN: Final = "onnx"  # of kept nodes whose own domain is ONNX's
 
+# The types of values, by onnxruntime's names, that it takes and gives as arrays.
+_ARRAYS: Final = frozenset(
+    f"tensor({name})"
+    for name in (
+        *("float", "double", "float16", "bool", "string"),
+        *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    )
+)
+
 
 class Kept(Op):
     """A node as its file holds it.
@@ -61,21 +70,20 @@ def kept_class(domain: str, op_type: str) -> type[Kept]:
 
 
 def model_of(
-    node: NodeProto,
+    nodes: Sequence[NodeProto],
     used: Sequence[bool],
     model: ModelProto,
     imports: Mapping[str, int],
     operands: Mapping[str, Value],
 ) -> ModelProto:
-    """Return a model whose graph is `node`, with `operands` (its own and those of inner graphs) as inputs.
+    """Return a model whose graph is `nodes`, with `operands` (their own and those of inner graphs) as inputs.
 
-    Its outputs are those of the node that are `used`.
+    Its outputs are those of the last node that are `used`; the nodes before it make what is no tensor.
     """
-    alone = NodeProto()
-    alone.CopyFrom(node)
+    node = nodes[-1]
     inputs = [helper.make_value_info(name, type_proto(value)) for name, value in operands.items()]
     outputs = [ValueInfoProto(name=name) for name, read in zip(node.output, used, strict=False) if read]
-    graph = GraphProto(name=node.name or node.op_type, node=[alone], input=inputs, output=outputs)
+    graph = GraphProto(name=node.name or node.op_type, node=nodes, input=inputs, output=outputs)
     made = ModelProto(ir_version=max(model.ir_version, 8), graph=graph)
     made.opset_import.extend(helper.make_opsetid(domain, version) for domain, version in imports.items())
     made.functions.extend(model.functions)
@@ -132,6 +140,8 @@ def names_read(nodes: Iterable[NodeProto], outputs: Iterable[str]) -> set[str]:
     found = set(outputs)
     for node in nodes:
         found.update(node.input)
+        if node.op_type == "Gradient":
+            found.update(a.s.decode() for a in node.attribute if a.name == "y")
         for graph in inner_graphs(node):
             found |= names_read(graph.node, (value.name for value in graph.output))
     return found
@@ -147,29 +157,41 @@ def _run(op: Kept, operands: Sequence[NDArray | None]) -> list[NDArray]:
     model, run = _engine(op.model)
     names = [value.name for value in model.graph.input]
     given = [operand for operand in operands if operand is not None]
-    found: list[NDArray] = run(dict(zip(names, given, strict=True)))
-    return found
+    try:
+        found: list[NDArray] = run(dict(zip(names, given, strict=True)))
+    except Exception as error:  # of onnxruntime, or whatever NumPy refuses
+        raise CaffeforgeError(f"it fails: {condensed(error)}", where=f"{op.domain}.{op.op_type}") from None
+    return [array.astype(object) if array.dtype.kind == "U" else array for array in found]
 
 
 @lru_cache(maxsize=64)
 def _engine(serialized: bytes) -> tuple[ModelProto, Any]:
     """Return the model and a function that runs it: onnxruntime's, else onnx's own."""
+    model = ModelProto.FromString(serialized)
+    session = _session(serialized)
+    if session is not None:
+        return model, lambda feed: session.run(None, feed)
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        evaluator = ReferenceEvaluator(model)
+    except NotImplementedError as error:
+        raise CaffeforgeError(f"neither onnxruntime nor onnx can run it: {condensed(error)}") from None
+    return model, lambda feed: evaluator.run(None, feed)
+
+
+def _session(serialized: bytes) -> Any:
+    """Return an onnxruntime session, None if it lacks an op or takes no arrays of an element type."""
     import onnxruntime
 
-    model = ModelProto.FromString(serialized)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try:
         session = onnxruntime.InferenceSession(serialized, options, providers=["CPUExecutionProvider"])
     except Exception:  # onnxruntime's classes share no base of their own
-        from onnx.reference import ReferenceEvaluator
-
-        try:
-            evaluator = ReferenceEvaluator(model)
-        except NotImplementedError as error:
-            raise CaffeforgeError(f"neither onnxruntime nor onnx can run it: {condensed(error)}") from None
-        return model, lambda feed: evaluator.run(None, feed)
-    return model, lambda feed: session.run(None, feed)
+        return None
+    kinds = {value.type for value in (*session.get_inputs(), *session.get_outputs())}
+    return session if kinds <= _ARRAYS else None
 
 
 def plain_attributes(node: NodeProto) -> tuple[tuple[Attribute, Any], ...]:

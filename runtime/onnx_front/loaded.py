@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.array import TEXT, NDArray, dtype_name
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.graph import Graph
@@ -23,7 +23,7 @@ class LoadedOnnx:
     Attributes:
         graph: what it computes.
         inputs: the shape of each input as the model declares it; 1 for a size that it leaves open.
-        whole: the type of each input that takes integers or truth values.
+        whole: the type of each input that takes integers, truth values or text.
         notes: nodes that the hub could not say, and why.
     """
 
@@ -35,7 +35,7 @@ class LoadedOnnx:
             for value in graph.inputs
         }
         self.whole = {
-            value.name: value.dtype for value in graph.inputs if numpy_dtype(value.dtype).kind in "iub"
+            value.name: value.dtype for value in graph.inputs if numpy_dtype(value.dtype).kind in "iubO"
         }
         self._executor = Executor(graph)
 
@@ -70,6 +70,8 @@ def load(model: str | Path) -> LoadedOnnx:
 
 def _cast(name: str, array: NDArray, dtype: str) -> NDArray:
     """Return an array as an input's element type, if that loses nothing."""
+    if (array.dtype.kind in "OU") != (dtype == TEXT):
+        raise UsageError(f"input {name} takes {dtype}, {dtype_name(array)} is given")
     found = array.astype(numpy_dtype(dtype))
     if found.dtype.kind in "iub" and not np.array_equal(found, array):
         raise UsageError(f"input {name} takes {dtype}, which cannot hold the numbers that are given")

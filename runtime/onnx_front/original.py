@@ -60,7 +60,13 @@ class Original:
                 f"the model itself cannot be run, there is nothing to compare with: {condensed(error)}",
                 hint="export it with verify=False",
             ) from None
-        return dict(zip(self.names, found, strict=True))
+        arrays: dict[str, NDArray] = {}
+        for name, value in zip(self.names, found, strict=True):
+            if isinstance(value, list):  # a sequence, whose tensors the graph has one by one
+                arrays.update((f"{name}.{index}", item) for index, item in enumerate(value))
+            else:
+                arrays[name] = value
+        return arrays
 
 
 def _observed(file: ModelFile, names: Sequence[str]) -> ModelProto:

@@ -18,7 +18,7 @@ from caffeforge.runtime.shapes import infer, infer_partial
 
 Type = tuple[str, tuple[Dim, ...]]
 
-_KEEP_RANK = (hub.Tile, hub.Slice, hub.Pad, hub.Resize, hub.CenterCropPad)
+_KEEP_RANK = (hub.Tile, hub.Slice, hub.Pad, hub.Resize, hub.CenterCropPad, hub.Split)
 
 
 def types_of(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, ValueInfoProto
 
-from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.array import TEXT, NDArray, dtype_name
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.graph import Graph, Value
 from caffeforge.runtime.onnx_front.dequantized import dequantized
@@ -92,10 +92,9 @@ def read(
     importer = Importer(file, {name: array.shape for name, array in example.items()}, custom)
     graph = importer.run()
     for value in graph.inputs:
-        if example[value.name].dtype.name != value.dtype:
-            raise UsageError(
-                f"input {value.name} is {example[value.name].dtype}, the model takes {value.dtype}"
-            )
+        given = dtype_name(example[value.name])
+        if given != value.dtype:
+            raise UsageError(f"input {value.name} is {given}, the model takes {value.dtype}")
     inputs = _renamed("input", graph.inputs, input_names)
     outputs = _renamed("output", graph.outputs, output_names)
     graph.verify()
@@ -145,6 +144,7 @@ def _array(declared: ValueInfoProto, given: Any) -> NDArray:
     if _is_shape(given):
         return _random(input_value(declared, given), np.random.default_rng(0))
     found = given.detach().cpu().numpy() if hasattr(given, "detach") else np.asarray(given)
+    found = found.astype(object) if found.dtype.kind == "U" else found
     return np.ascontiguousarray(found).reshape(found.shape)
 
 
@@ -156,6 +156,8 @@ def _random(value: Value, generator: np.random.Generator) -> NDArray:
             f"input {value.name} is {value.type_text()}: its sizes are not all known",
             hint="give example inputs, or --shape on the command line",
         )
+    if value.dtype == TEXT:
+        raise UsageError(f"input {value.name} takes text", hint="give example inputs")
     dtype = numpy_dtype(value.dtype)
     if dtype.kind in "iub":
         return generator.integers(0, 2, sizes).astype(dtype)

@@ -35,13 +35,12 @@ class Tensors:
         """Return a tensor as an array, a view of the file where its elements lie there as NumPy has them.
 
         Raises:
-            FrontEndError: it is of strings, or does not hold the elements that its shape asks for.
+            FrontEndError: it is of no type, or does not hold the elements that its shape asks for.
             FileError: its external data cannot be read.
         """
         where = f"tensor {proto.name}" if proto.name else "a tensor"
-        if proto.data_type in (TensorProto.STRING, TensorProto.UNDEFINED):
-            kind = "strings" if proto.data_type == TensorProto.STRING else "elements of no type"
-            raise FrontEndError(f"it holds {kind}, which have no place in the hub", where=where)
+        if proto.data_type == TensorProto.UNDEFINED:
+            raise FrontEndError("it holds elements of no type", where=where)
         try:
             if proto.data_location == TensorProto.EXTERNAL:
                 return Dense(self._external(proto))

@@ -73,8 +73,11 @@ class OnnxSide:
         """Return a session; with `names`, one that hands out those values unchanged by optimizations."""
         import onnxruntime
 
+        from caffeforge.runtime.ort_values import EXACT_BLOCKS
+
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        options.add_session_config_entry(*EXACT_BLOCKS)
         source: Any = str(self._path)
         if not self._path.is_file():
             raise FileError("there is no such file", where=source)

@@ -33,18 +33,25 @@ _RANDOM = frozenset(
 
 
 @lru_cache(maxsize=1)
-def cases() -> tuple[Any, ...]:
-    """Return the cases that count: ai.onnx alone, tensors of usual numbers, nothing random."""
+def all_cases() -> tuple[Any, ...]:
+    """Return every case, with its model and data."""
     import warnings
 
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return tuple(case for case in collect_testcases(None) if _counts(case.model))
+        return tuple(collect_testcases(None))
 
 
-def _counts(model: Any) -> bool:
+@lru_cache(maxsize=1)
+def cases() -> tuple[Any, ...]:
+    """Return the cases that count."""
+    return tuple(case for case in all_cases() if counts(case.model))
+
+
+def counts(model: Any) -> bool:
+    """Tell whether a case counts: ai.onnx alone, tensors of usual numbers, nothing random."""
     values = [*model.graph.input, *model.graph.output, *model.graph.value_info]
     nodes = [*_nodes(model.graph), *(node for function in model.functions for node in function.node)]
     return (
@@ -83,11 +90,11 @@ def run(model: ModelProto, sets: Sequence[Any], rtol: float, atol: float) -> tup
         executor = Executor(graph)
         for given, expected in sets:
             names = [value.name for value in model.graph.input]
-            fed = {name: _array(array) for name, array in zip(names, given, strict=False)}
+            fed = {name: as_array(array) for name, array in zip(names, given, strict=False)}
             feed = {value.name: fed[value.name] for value in graph.inputs}
             found = executor.run(feed)
             for value, wanted in zip(graph.outputs, expected, strict=True):
-                problem = _difference(found[value.name], _array(wanted), rtol, atol)
+                problem = _difference(found[value.name], as_array(wanted), rtol, atol)
                 if problem:
                     return WRONG, f"{value.name}: {problem}"
     except CaffeforgeError as error:
@@ -97,13 +104,17 @@ def run(model: ModelProto, sets: Sequence[Any], rtol: float, atol: float) -> tup
     return EQUAL, ""
 
 
-def _array(given: Any) -> Any:
-    return onnx.numpy_helper.to_array(given) if isinstance(given, TensorProto) else np.asarray(given)
+def as_array(given: Any) -> Any:
+    """Return what a case gives as an array."""
+    found = onnx.numpy_helper.to_array(given) if isinstance(given, TensorProto) else np.asarray(given)
+    return found.astype(object) if found.dtype.kind in "US" else found
 
 
 def _difference(found: Any, wanted: Any, rtol: float, atol: float) -> str:
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return f"{found.dtype}{list(found.shape)} instead of {wanted.dtype}{list(wanted.shape)}"
+    if found.dtype.kind == "O":
+        return "" if np.array_equal(found, wanted) else f"{found.tolist()} instead of {wanted.tolist()}"
     if found.dtype.kind == "f" and wanted.size:  # rounding goes with the largest of what is summed
         finite = np.abs(wanted[np.isfinite(wanted)]).max(initial=0.0)
         atol = max(atol, float(finite) * (1e-3 if found.dtype == np.float16 else 1e-6))
