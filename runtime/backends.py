@@ -29,6 +29,11 @@ def names() -> list[str]:
     return sorted({*generated, *plugged} - set(NOT_BACKENDS))
 
 
+def dialects() -> list[Backend]:
+    """Return all installed Caffe dialects."""
+    return [found for found in map(find, names()) if isinstance(found, Backend)]
+
+
 def find(backend: str | Path | Backend) -> Backend:
     """Return a backend.
 

@@ -77,7 +77,7 @@ def read_files(prototxt: Path, weights: Path | None, backend: Backend, *, compar
     net's notes.
 
     Args:
-        prototxt: the text.
+        prototxt: the text; or a caffemodel alone, whose own parameters are then taken.
         weights: the caffemodel.
         backend: the dialect in which the text is written.
         compare: refuse a caffemodel whose parameters differ from the text; if False, note the differences.
@@ -85,13 +85,28 @@ def read_files(prototxt: Path, weights: Path | None, backend: Backend, *, compar
     Raises:
         FileError: a file cannot be read, is not what it should be, or the two do not belong together.
     """
+    from caffeforge.runtime.file_kind import BINARY, kind_of
     from caffeforge.runtime.joining import join, read_text, unshared
 
+    if weights is None and kind_of(prototxt) is BINARY:
+        return _alone(prototxt, backend)
     text = read_text(prototxt, backend)
     if weights is not None:
         return join(text, weights, backend, compare=compare)
     text.net.notes = [*text.net.notes, *unshared(text)]
     return text.net
+
+
+def _alone(path: Path, backend: Backend) -> Net:
+    """Read a caffemodel without its text, and note what other dialects would read in the same bytes."""
+    from caffeforge.runtime.backends import dialects
+    from caffeforge.runtime.identify import read_otherwise
+    from caffeforge.runtime.lone_caffemodel import read_alone
+
+    net = read_alone(path, backend)
+    found = read_otherwise(path, backend, dialects())
+    net.notes = [*net.notes, *(f"the same bytes mean something else elsewhere: {each}" for each in found)]
+    return net
 
 
 @contextmanager

@@ -66,18 +66,27 @@ def read(path: Path, backend: Backend, pool: PrivatePool | None = None) -> Caffe
     Raises:
         FileError: the file cannot be opened, is no caffemodel, or holds blobs that are not understood.
     """
-    try:
-        with open(path, "rb") as file:
-            data = mmap(file.fileno(), 0, access=ACCESS_READ)
-    except ValueError:
-        raise FileError("the file is empty", where=str(path)) from None
-    except OSError as error:
-        raise FileError(f"cannot read the file: {error.strerror}", where=str(path)) from error
+    data = mapped(path)
     try:
         return _Walker(data, backend, pool or PrivatePool(backend)).model()
     except FileError as error:
         error.where = f"{path}: {error.where}" if error.where else str(path)
         raise
+
+
+def mapped(path: Path) -> mmap:
+    """Return the bytes of a file without reading them.
+
+    Raises:
+        FileError: it cannot be opened, or is empty.
+    """
+    try:
+        with open(path, "rb") as file:
+            return mmap(file.fileno(), 0, access=ACCESS_READ)
+    except ValueError:
+        raise FileError("the file is empty", where=str(path)) from None
+    except OSError as error:
+        raise FileError(f"cannot read the file: {error.strerror}", where=str(path)) from error
 
 
 class _Walker:

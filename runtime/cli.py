@@ -18,6 +18,7 @@ from caffeforge.runtime.commands import (
     explain,
     explain_error,
     export,
+    identify,
     run,
     test,
     verify,
@@ -25,7 +26,7 @@ from caffeforge.runtime.commands import (
 from caffeforge.runtime.errors import CaffeforgeError, UsageError
 
 OK, AT_FAULT, USAGE = 0, 1, 2  # exit codes; argparse itself exits with 2
-COMMANDS = (export, run, verify, dump, backends, coverage, test, explain, explain_error, diff)
+COMMANDS = (export, run, verify, dump, backends, coverage, test, explain, explain_error, diff, identify)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -147,6 +147,15 @@ def parse(text: str, backend: Backend, name: str = "prototxt", pool: PrivatePool
     return _Reader(backend, pool, source).read(proto, unknown)
 
 
+def read_proto(proto: Proto, backend: Backend, pool: PrivatePool, source: Source) -> Prototxt:
+    """Return the net that a NetParameter of the pool describes; `source` tells the places of its layers.
+
+    Raises:
+        FileError: it is no net of this dialect; it lists every layer that cannot be read.
+    """
+    return _Reader(backend, pool, source).read(proto)
+
+
 class _Reader:
     """Turns one parsed NetParameter into a Net."""
 

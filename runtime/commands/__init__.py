@@ -32,7 +32,9 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
 
 def add_net(parser: argparse.ArgumentParser) -> None:
     """Declare the files of a net, or of an ONNX model, which needs no backend."""
-    parser.add_argument("prototxt", metavar="NET.prototxt|MODEL.onnx", help="the net's layers, or a model")
+    parser.add_argument(
+        "prototxt", metavar="NET.prototxt|MODEL.onnx", help="the net, a caffemodel alone, or a model"
+    )
     parser.add_argument("caffemodel", metavar="NET.caffemodel", nargs="?", help="its weights")
     parser.add_argument("--backend", metavar="NAME|DIR", help=f"of a prototxt: {BACKEND_HELP}")
 
