@@ -16,15 +16,16 @@ from caffeforge.runtime.backend import Alternative, Backend
 from caffeforge.runtime.emit import Emit, LayerCall
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Graph, Node, Value
+from caffeforge.runtime.plane_places import with_plane_places
 from caffeforge.runtime.refusal import Refused, working_out
 from caffeforge.runtime.refusals import Refusal, refused
 
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 # Ops that yield places along an axis, far below 2**24, and ops that only move what they are given.
-PLACES = frozenset({"ArgMax", "ArgMin", "MaxPool", "TopK"})
+PLACES = frozenset({"ArgMax", "ArgMin", "MaxPool", "Places", "TopK"})
 MOVES = frozenset(
     {"Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile"}
-    | {"GatherElements", "GatherND", "OneHot", "ReverseSequence", "Transpose", "Unsqueeze"}
+    | {"GatherElements", "GatherND", "MaxUnpool", "OneHot", "ReverseSequence", "Transpose", "Unsqueeze"}
 )
 DEPTH = 50  # lowerings below one another; more means that one never ends, with other constants each time
 Key = tuple[object, ...]
@@ -44,7 +45,7 @@ def legalize(graph: Graph, backend: Backend, *, approximate: bool = False) -> li
     legalizer = _Legalizer(backend, approximate)
     calls: list[LayerCall] = []
     refusals: list[Refusal] = []
-    for node in graph.nodes:
+    for node in with_plane_places(graph, lambda node: directly(node, backend)):
         found = legalizer.node(node, ())
         _give_back(node)
         if isinstance(found, Refusal):

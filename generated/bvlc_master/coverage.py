@@ -250,18 +250,44 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "Cast": Entry(
+    "caffe.MaxPool": Entry(
         "bvlc/mapping.yaml:273",
         (
             Way(
-                "bvlc/mapping.yaml:275",
+                "bvlc/mapping.yaml:274",
+                layers=("Pooling",),
+                conditions=(
+                    Condition(
+                        "bvlc/mapping.yaml:275",
+                        "caffe_windows_inside(X.shape[2:], kernel_shape, strides, pads)",
+                        "a window lies outside the input",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    "caffe.MaxUnpool": Entry(
+        "bvlc/mapping.yaml:288",
+        (
+            Way(
+                "bvlc/mapping.yaml:289",
+                layers=("Deconvolution", "Deconvolution", "Bias", "AbsVal", "Threshold", "Power", "Eltwise"),
+            ),
+        ),
+    ),
+    "caffe.Places": Entry("bvlc/mapping.yaml:312", (Way("bvlc/mapping.yaml:313", layers=("Bias",)),)),
+    "Cast": Entry(
+        "bvlc/mapping.yaml:317",
+        (
+            Way(
+                "bvlc/mapping.yaml:319",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:275", 'to != element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:319", 'to != element_type("bool")'),),
             ),
             Way(
-                "bvlc/mapping.yaml:277",
+                "bvlc/mapping.yaml:321",
                 rewrite="output = Greater(Abs(input), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:277", 'to == element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:321", 'to == element_type("bool")'),),
             ),
         ),
     ),
@@ -274,48 +300,48 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("bvlc_master/mapping.yaml:32", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "bvlc/mapping.yaml:283",
+                "bvlc/mapping.yaml:327",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:283", "not has(min) and not has(max)"),),
+                conditions=(Condition("bvlc/mapping.yaml:327", "not has(min) and not has(max)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:285",
+                "bvlc/mapping.yaml:329",
                 layers=("ReLU",),
-                conditions=(Condition("bvlc/mapping.yaml:285", "has(min) and not has(max) and min == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:329", "has(min) and not has(max) and min == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:287",
+                "bvlc/mapping.yaml:331",
                 layers=("Power", "Eltwise"),
-                conditions=(Condition("bvlc/mapping.yaml:287", "has(min) and not has(max) and min != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:331", "has(min) and not has(max) and min != 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:295",
+                "bvlc/mapping.yaml:339",
                 layers=("Power", "Power", "Eltwise", "Power"),
-                conditions=(Condition("bvlc/mapping.yaml:295", "has(max) and not has(min)"),),
+                conditions=(Condition("bvlc/mapping.yaml:339", "has(max) and not has(min)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:309",
+                "bvlc/mapping.yaml:353",
                 rewrite="output = Clip(Clip(input, min=min), max=max)",
-                conditions=(Condition("bvlc/mapping.yaml:309", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("bvlc/mapping.yaml:353", "has(min) and has(max) and min <= max"),),
             ),
         ),
         otherwise="bounds that are known, the lower one first",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:316",
+        "bvlc/mapping.yaml:360",
         (
             Way(
-                "bvlc/mapping.yaml:318",
+                "bvlc/mapping.yaml:362",
                 layers=("Concat",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:318",
+                        "bvlc/mapping.yaml:362",
                         "len(inputs) > 0 and all([not is_constant(x) for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:322",
+                "bvlc/mapping.yaml:366",
                 rewrite="grain = Mul(Slice(first_computed(inputs), starts=[0], ends=[1], axes=[along]), 0.0)\nconcat_result = Concat(*[Add(Tile(grain, repeats=n), x) if is_constant(x) else x for x, n in zip(inputs, counts)], axis=along)",
                 let=(
                     ("along", "axis_of(axis, concat_result.rank)"),
@@ -323,84 +349,84 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:322",
+                        "bvlc/mapping.yaml:366",
                         "not all([not is_constant(x) for x in inputs]) and axis_of(axis, concat_result.rank) != 0 and all([x.shape[0] == 1 for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:329",
+                "bvlc/mapping.yaml:373",
                 rewrite="concat_result = Concat(*[Identity(x) if is_constant(x) else x for x in inputs], axis=axis)",
-                conditions=(Condition("bvlc/mapping.yaml:329", "not all([not is_constant(x) for x in inputs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:373", "not all([not is_constant(x) for x in inputs])"),),
             ),
         ),
     ),
     "Conv": Entry(
-        "bvlc/mapping.yaml:333",
+        "bvlc/mapping.yaml:377",
         (
             Way(
-                "bvlc/mapping.yaml:337",
+                "bvlc/mapping.yaml:381",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:337", "axes == 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:381", "axes == 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:351",
+                "bvlc/mapping.yaml:395",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:351", "axes != 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:395", "axes != 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:363",
+                "bvlc/mapping.yaml:407",
                 rewrite="every = Conv(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=even + even, group=group)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(
                     ("even", "pads_by_stride(pads[:axes], pads[axes:], strides)"),
                     ("skipped", "quotient(sub(even, pads[:axes]), strides)"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:363", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:407", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(("axes", "len(kernel_shape)"),),
     ),
     "ConvTranspose": Entry(
-        "bvlc/mapping.yaml:374",
+        "bvlc/mapping.yaml:418",
         (
             Way(
-                "bvlc/mapping.yaml:382",
+                "bvlc/mapping.yaml:426",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:382",
+                        "bvlc/mapping.yaml:426",
                         "axes == 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:398",
+                "bvlc/mapping.yaml:442",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:398",
+                        "bvlc/mapping.yaml:442",
                         "axes != 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:412",
+                "bvlc/mapping.yaml:456",
                 layers=("Deconvolution",),
                 let=(("k", "[t * (n - 1) + 1 + e for n, t, e in zip(kernel_shape, d, extra)]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:412",
+                        "bvlc/mapping.yaml:456",
                         "pads[:axes] == pads[axes:] and not divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:424",
+                "bvlc/mapping.yaml:468",
                 rewrite="every = ConvTranspose(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=d, pads=even + even, group=group, output_padding=extra)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(("skipped", "sub(pads[:axes], even)"),),
-                conditions=(Condition("bvlc/mapping.yaml:424", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:468", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(
@@ -411,49 +437,49 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "bvlc/mapping.yaml:432",
+        "bvlc/mapping.yaml:476",
         (
             Way(
-                "bvlc/mapping.yaml:434",
+                "bvlc/mapping.yaml:478",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:434",
+                        "bvlc/mapping.yaml:478",
                         "is_scalar(B) and scalar(B) != 0 and A.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:438",
+                "bvlc/mapping.yaml:482",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:438",
+                        "bvlc/mapping.yaml:482",
                         "is_scalar(A) and scalar(A) != 0 and B.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:442",
+                "bvlc/mapping.yaml:486",
                 rewrite="C = Mul(A, inverse(B))",
-                conditions=(Condition("bvlc/mapping.yaml:442", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:486", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:444",
+                "bvlc/mapping.yaml:488",
                 rewrite="C = Mul(A, Reciprocal(B))",
-                conditions=(Condition("bvlc/mapping.yaml:444", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:488", "not is_constant(B)"),),
             ),
         ),
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:451",
+        "bvlc/mapping.yaml:495",
         (
             Way(
-                "bvlc/mapping.yaml:452",
+                "bvlc/mapping.yaml:496",
                 layers=("Dropout",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:453",
+                        "bvlc/mapping.yaml:497",
                         "not has(training_mode) or not training_mode",
                         "dropping is for training",
                     ),
@@ -461,24 +487,24 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "Elu": Entry("bvlc/mapping.yaml:459", (Way("bvlc/mapping.yaml:460", layers=("ELU",)),)),
+    "Elu": Entry("bvlc/mapping.yaml:503", (Way("bvlc/mapping.yaml:504", layers=("ELU",)),)),
     "Equal": Entry(
-        "bvlc/mapping.yaml:464",
-        (Way("bvlc/mapping.yaml:465", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
+        "bvlc/mapping.yaml:508",
+        (Way("bvlc/mapping.yaml:509", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
     ),
-    "Exp": Entry("bvlc/mapping.yaml:468", (Way("bvlc/mapping.yaml:469", layers=("Exp",)),)),
+    "Exp": Entry("bvlc/mapping.yaml:512", (Way("bvlc/mapping.yaml:513", layers=("Exp",)),)),
     "Expand": Entry(
-        "bvlc/mapping.yaml:472",
+        "bvlc/mapping.yaml:516",
         (
             Way(
-                "bvlc/mapping.yaml:477",
+                "bvlc/mapping.yaml:521",
                 rewrite="output = Expand(Reshape(input, shape=old), shape=output.shape[:])",
-                conditions=(Condition("bvlc/mapping.yaml:477", "input.rank < output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:521", "input.rank < output.rank"),),
             ),
             Way(
-                "bvlc/mapping.yaml:479",
+                "bvlc/mapping.yaml:523",
                 rewrite="output = Tile(input, repeats=counts)",
-                conditions=(Condition("bvlc/mapping.yaml:479", "input.rank == output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:523", "input.rank == output.rank"),),
             ),
         ),
         let=(
@@ -487,105 +513,105 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:483",
+        "bvlc/mapping.yaml:527",
         (
             Way(
-                "bvlc/mapping.yaml:485",
+                "bvlc/mapping.yaml:529",
                 layers=("Flatten",),
-                conditions=(Condition("bvlc/mapping.yaml:485", "axis == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:529", "axis == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:488",
+                "bvlc/mapping.yaml:532",
                 rewrite="output = Reshape(input, shape=output.shape[:])",
-                conditions=(Condition("bvlc/mapping.yaml:488", "axis != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:532", "axis != 1"),),
             ),
         ),
     ),
     "Gather": Entry(
-        "bvlc/mapping.yaml:492",
+        "bvlc/mapping.yaml:536",
         (
             Way(
-                "bvlc/mapping.yaml:496",
+                "bvlc/mapping.yaml:540",
                 hook="gather",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:496",
+                        "bvlc/mapping.yaml:540",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:498",
+                "bvlc/mapping.yaml:542",
                 rewrite="output = Concat(*[Slice(data, starts=[r[0]], ends=[r[1]], axes=[along]) for r in runs], axis=along)",
                 let=(("runs", "runs_of(places_along(indices, data.shape[along]))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:498",
+                        "bvlc/mapping.yaml:542",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:502",
+                        "bvlc/mapping.yaml:546",
                         "len(runs) <= 64",
                         "the axis would be cut into more than 64 pieces",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:505",
+                "bvlc/mapping.yaml:549",
                 rewrite="taken = Gather(data, reshape(indices, [product(indices.shape)]), axis=along)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:505",
+                        "bvlc/mapping.yaml:549",
                         "is_constant(indices) and not is_constant(data) and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:509",
+                "bvlc/mapping.yaml:553",
                 layers=("Embed",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:509",
+                        "bvlc/mapping.yaml:553",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:514",
+                "bvlc/mapping.yaml:558",
                 rewrite="rows = Gather(reshape(data, [data.shape[0], product(data.shape[1:])]), indices, axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:514",
+                        "bvlc/mapping.yaml:558",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank != 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:518",
+                "bvlc/mapping.yaml:562",
                 layers=("BatchReindex",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:518",
+                        "bvlc/mapping.yaml:562",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:520",
+                "bvlc/mapping.yaml:564",
                 rewrite="rows = Gather(data, Reshape(indices, shape=[-1]), axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:520",
+                        "bvlc/mapping.yaml:564",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:524",
+                "bvlc/mapping.yaml:568",
                 rewrite="columns = Reshape(data, shape=[-1, data.shape[along], product(data.shape[along + 1:])])\ntaken = MatMul(one_hot(data.shape[along], whole_numbers(indices)), columns)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:524",
+                        "bvlc/mapping.yaml:568",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
@@ -595,59 +621,59 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "bvlc/mapping.yaml:531",
+        "bvlc/mapping.yaml:575",
         (
             Way(
-                "bvlc/mapping.yaml:535",
+                "bvlc/mapping.yaml:579",
                 rewrite="Y = Gemm(Transpose(A, perm=[1, 0]), B, C, alpha=alpha, beta=beta, transB=transB)",
-                conditions=(Condition("bvlc/mapping.yaml:535", "transA == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:579", "transA == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:537",
+                "bvlc/mapping.yaml:581",
                 layers=("InnerProduct",),
-                conditions=(Condition("bvlc/mapping.yaml:537", "is_constant(B) and plain and not has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:581", "is_constant(B) and plain and not has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:542",
+                "bvlc/mapping.yaml:586",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:542",
+                        "bvlc/mapping.yaml:586",
                         "is_constant(B) and plain and has(C) and is_constant(C) and span_of(Y.shape, C.shape) in ((1, 2), (0, 0))",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:549",
+                "bvlc/mapping.yaml:593",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), times(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:549", "has(C) and is_constant(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:593", "has(C) and is_constant(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:551",
+                "bvlc/mapping.yaml:595",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), Mul(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:551", "has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:595", "has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:553",
+                "bvlc/mapping.yaml:597",
                 rewrite="Y = Mul(Gemm(A, B, transB=transB), alpha)",
-                conditions=(Condition("bvlc/mapping.yaml:553", "not has(C) and alpha != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:597", "not has(C) and alpha != 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:555",
+                "bvlc/mapping.yaml:599",
                 rewrite="Y = MatMul(A, Transpose(B, perm=[1, 0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:555",
+                        "bvlc/mapping.yaml:599",
                         "not has(C) and not is_constant(B) and transB == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:557",
+                "bvlc/mapping.yaml:601",
                 rewrite="Y = MatMul(A, B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:557",
+                        "bvlc/mapping.yaml:601",
                         "not has(C) and not is_constant(B) and transB == 0",
                     ),
                 ),
@@ -656,112 +682,112 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("plain", "alpha == 1.0 and (not has(C) or beta == 1.0)"),),
     ),
     "GlobalAveragePool": Entry(
-        "bvlc/mapping.yaml:563",
+        "bvlc/mapping.yaml:607",
         (
             Way(
-                "bvlc/mapping.yaml:565",
+                "bvlc/mapping.yaml:609",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:565", "X.rank == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:609", "X.rank == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:568",
+                "bvlc/mapping.yaml:612",
                 rewrite="Y = ReduceMean(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:568", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:612", "X.rank != 4"),),
             ),
         ),
     ),
     "GlobalMaxPool": Entry(
-        "bvlc/mapping.yaml:572",
+        "bvlc/mapping.yaml:616",
         (
             Way(
-                "bvlc/mapping.yaml:574",
+                "bvlc/mapping.yaml:618",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:574", "X.rank == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:618", "X.rank == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:577",
+                "bvlc/mapping.yaml:621",
                 rewrite="Y = ReduceMax(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:577", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:621", "X.rank != 4"),),
             ),
         ),
     ),
     "Greater": Entry(
-        "bvlc/mapping.yaml:581",
+        "bvlc/mapping.yaml:625",
         (
             Way(
-                "bvlc/mapping.yaml:583",
+                "bvlc/mapping.yaml:627",
                 layers=("Threshold",),
-                conditions=(Condition("bvlc/mapping.yaml:583", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:627", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:587",
+                "bvlc/mapping.yaml:631",
                 layers=("Power", "Threshold"),
-                conditions=(Condition("bvlc/mapping.yaml:587", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:631", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:594",
+                "bvlc/mapping.yaml:638",
                 rewrite="C = Greater(Sub(A, B), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:594", "not is_scalar(A) and not is_scalar(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:638", "not is_scalar(A) and not is_scalar(B)"),),
             ),
         ),
     ),
     "GreaterOrEqual": Entry(
-        "bvlc/mapping.yaml:598",
-        (Way("bvlc/mapping.yaml:599", rewrite="C = Not(Greater(B, A))"),),
+        "bvlc/mapping.yaml:642",
+        (Way("bvlc/mapping.yaml:643", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "bvlc/mapping.yaml:601",
+        "bvlc/mapping.yaml:645",
         (
             Way(
-                "bvlc/mapping.yaml:602",
+                "bvlc/mapping.yaml:646",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
                 let=(("count", "product(X.shape[1:]) // num_groups"),),
             ),
         ),
     ),
-    "GRU": Entry("bvlc/mapping.yaml:630", (Way("bvlc/mapping.yaml:631", hook="unrolled"),)),
+    "GRU": Entry("bvlc/mapping.yaml:674", (Way("bvlc/mapping.yaml:675", hook="unrolled"),)),
     "HardSigmoid": Entry(
         "bvlc_master/mapping.yaml:36",
         (
             Way("bvlc_master/mapping.yaml:38", layers=("Power", "Clip")),
-            Way("bvlc/mapping.yaml:634", layers=("Power", "ReLU", "Power", "ReLU")),
+            Way("bvlc/mapping.yaml:678", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
     ),
     "Identity": Entry(
-        "bvlc/mapping.yaml:643",
+        "bvlc/mapping.yaml:687",
         (
             Way(
-                "bvlc/mapping.yaml:645",
+                "bvlc/mapping.yaml:689",
                 layers=("Parameter",),
-                conditions=(Condition("bvlc/mapping.yaml:645", "is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:689", "is_constant(input)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:650",
+                "bvlc/mapping.yaml:694",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:650", "not is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:694", "not is_constant(input)"),),
             ),
         ),
     ),
     "InstanceNormalization": Entry(
-        "bvlc/mapping.yaml:654",
+        "bvlc/mapping.yaml:698",
         (
             Way(
-                "bvlc/mapping.yaml:655",
+                "bvlc/mapping.yaml:699",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("count", "product(input.shape[2:])"),),
             ),
         ),
     ),
     "LayerNormalization": Entry(
-        "bvlc/mapping.yaml:679",
+        "bvlc/mapping.yaml:723",
         (
             Way(
-                "bvlc/mapping.yaml:680",
+                "bvlc/mapping.yaml:724",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:684",
+                        "bvlc/mapping.yaml:728",
                         "start > 0 and not has(Mean) and not has(InvStdDev)",
                         "the statistics are no outputs here",
                     ),
@@ -769,162 +795,162 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "LeakyRelu": Entry("bvlc/mapping.yaml:710", (Way("bvlc/mapping.yaml:711", layers=("ReLU",)),)),
-    "Less": Entry("bvlc/mapping.yaml:715", (Way("bvlc/mapping.yaml:716", rewrite="C = Greater(B, A)"),)),
+    "LeakyRelu": Entry("bvlc/mapping.yaml:754", (Way("bvlc/mapping.yaml:755", layers=("ReLU",)),)),
+    "Less": Entry("bvlc/mapping.yaml:759", (Way("bvlc/mapping.yaml:760", rewrite="C = Greater(B, A)"),)),
     "LessOrEqual": Entry(
-        "bvlc/mapping.yaml:718",
-        (Way("bvlc/mapping.yaml:719", rewrite="C = Not(Greater(A, B))"),),
+        "bvlc/mapping.yaml:762",
+        (Way("bvlc/mapping.yaml:763", rewrite="C = Not(Greater(A, B))"),),
     ),
-    "Log": Entry("bvlc/mapping.yaml:721", (Way("bvlc/mapping.yaml:722", layers=("Log",)),)),
+    "Log": Entry("bvlc/mapping.yaml:765", (Way("bvlc/mapping.yaml:766", layers=("Log",)),)),
     "LRN": Entry(
-        "bvlc/mapping.yaml:724",
+        "bvlc/mapping.yaml:768",
         (
             Way(
-                "bvlc/mapping.yaml:726",
+                "bvlc/mapping.yaml:770",
                 layers=("LRN",),
-                conditions=(Condition("bvlc/mapping.yaml:726", "X.rank == 4 and size % 2 == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:770", "X.rank == 4 and size % 2 == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:729",
+                "bvlc/mapping.yaml:773",
                 rewrite="column = Reshape(X, shape=[0, X.shape[1], places, 1])\nnormal = LRN(column, size=size, alpha=alpha, beta=beta, bias=bias)\nY = Reshape(normal, shape=[0] + X.shape[1:])",
                 let=(("places", "product(X.shape[2:])"),),
-                conditions=(Condition("bvlc/mapping.yaml:729", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:773", "X.rank != 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:737",
+                "bvlc/mapping.yaml:781",
                 rewrite="mean = Conv(Mul(X, X), reshape(band(channels, size), [channels, channels, 1, 1]), kernel_shape=[1, 1])\nY = Mul(X, Pow(Add(Mul(mean, alpha), bias), -beta))",
                 let=(("channels", "X.shape[1]"),),
-                conditions=(Condition("bvlc/mapping.yaml:737", "X.rank == 4 and size % 2 == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:781", "X.rank == 4 and size % 2 == 0"),),
             ),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:745", (Way("bvlc/mapping.yaml:746", hook="lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:789", (Way("bvlc/mapping.yaml:790", hook="lstm"),)),
     "MatMul": Entry(
-        "bvlc/mapping.yaml:748",
+        "bvlc/mapping.yaml:792",
         (
             Way(
-                "bvlc/mapping.yaml:750",
+                "bvlc/mapping.yaml:794",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:750",
+                        "bvlc/mapping.yaml:794",
                         "is_constant(B) and not is_constant(A) and A.rank >= 2 and B.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:758",
+                "bvlc/mapping.yaml:802",
                 rewrite="stack = Reshape(B, shape=[-1, depth, 1, width])\nmixed = Conv(stack, reshape(A, [rows, depth, 1, 1]), kernel_shape=[1, 1])\nY = Reshape(mixed, shape=free_batch(Y.shape, B.rank > 2))",
                 let=(("rows", "A.shape[0]"), ("depth", "A.shape[1]"), ("width", "B.shape[-1]")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:758",
+                        "bvlc/mapping.yaml:802",
                         "is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:767",
+                "bvlc/mapping.yaml:811",
                 rewrite="Y = MatMul(Identity(A), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:767",
+                        "bvlc/mapping.yaml:811",
                         "is_constant(A) and not is_constant(B) and A.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:769",
+                "bvlc/mapping.yaml:813",
                 rewrite="Y = MatMul(A, Identity(B))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:769",
+                        "bvlc/mapping.yaml:813",
                         "is_constant(B) and not is_constant(A) and B.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:772",
+                "bvlc/mapping.yaml:816",
                 rewrite="rows = Unsqueeze(A, axes=[-2])\ncolumns = Unsqueeze(Transpose(B, perm=back), axes=[-3])\nY = ReduceSum(Mul(rows, columns), axes=[-1], keepdims=0)",
                 let=(("back", "[i for i in range(B.rank - 2)] + [B.rank - 1, B.rank - 2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:772",
+                        "bvlc/mapping.yaml:816",
                         "not is_constant(A) and not is_constant(B) and A.rank >= 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:779",
+                "bvlc/mapping.yaml:823",
                 rewrite="Y = Squeeze(MatMul(Unsqueeze(A, axes=[0]), B), axes=[-2])",
-                conditions=(Condition("bvlc/mapping.yaml:779", "A.rank == 1 and B.rank >= 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:823", "A.rank == 1 and B.rank >= 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:781",
+                "bvlc/mapping.yaml:825",
                 rewrite="Y = Squeeze(MatMul(A, Unsqueeze(B, axes=[1])), axes=[-1])",
-                conditions=(Condition("bvlc/mapping.yaml:781", "B.rank == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:825", "B.rank == 1"),),
             ),
         ),
     ),
     "Max": Entry(
-        "bvlc/mapping.yaml:785",
+        "bvlc/mapping.yaml:829",
         (
             Way(
-                "bvlc/mapping.yaml:787",
+                "bvlc/mapping.yaml:831",
                 rewrite="max = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:787", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:831", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:789",
+                "bvlc/mapping.yaml:833",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:789",
+                        "bvlc/mapping.yaml:833",
                         "len(data_0) >= 2 and all([x.shape == max.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:792",
+                "bvlc/mapping.yaml:836",
                 rewrite="max = Clip(data_0[0], min=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:792",
+                        "bvlc/mapping.yaml:836",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:794",
+                "bvlc/mapping.yaml:838",
                 rewrite="max = Clip(data_0[1], min=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:794",
+                        "bvlc/mapping.yaml:838",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:796",
+                "bvlc/mapping.yaml:840",
                 rewrite="max = Max(*[Expand(x, shape=max.shape[:]) for x in data_0])",
-                conditions=(Condition("bvlc/mapping.yaml:796", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:840", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:798",
+                "bvlc/mapping.yaml:842",
                 rewrite="max = Max(data_0[0], Add(Mul(data_0[0], 0.0), data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:798",
+                        "bvlc/mapping.yaml:842",
                         "len(data_0) == 2 and is_constant(data_0[1]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:800",
+                "bvlc/mapping.yaml:844",
                 rewrite="max = Max(data_0[1], Add(Mul(data_0[1], 0.0), data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:800",
+                        "bvlc/mapping.yaml:844",
                         "len(data_0) == 2 and is_constant(data_0[0]) and data_0[1].shape == max.shape",
                     ),
                 ),
@@ -950,54 +976,54 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:818",
+                "bvlc/mapping.yaml:862",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:818", "inside and sizes == Y.shape[2:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:862", "inside and sizes == Y.shape[2:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:829",
+                "bvlc/mapping.yaml:873",
                 rewrite="every = MaxPool(X, kernel_shape=kernel_shape, strides=strides, pads=begins + add(begins, over))\nY = Slice(every, starts=[0, 0], ends=Y.shape[2:], axes=[2, 3])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:829",
+                        "bvlc/mapping.yaml:873",
                         "inside and sizes != Y.shape[2:] and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:834",
+                "bvlc/mapping.yaml:878",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = MaxPool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:834",
+                        "bvlc/mapping.yaml:878",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:838",
+                "bvlc/mapping.yaml:882",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = MaxPool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]])\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:838", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:882", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:843",
+                "bvlc/mapping.yaml:887",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
-                conditions=(Condition("bvlc/mapping.yaml:843", "pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:887", "pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:847",
+                "bvlc/mapping.yaml:891",
                 layers=("Im2col", "Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:847", "axes == 2 and dilations != ones(2)"),),
+                conditions=(Condition("bvlc/mapping.yaml:891", "axes == 2 and dilations != ones(2)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:857",
+                "bvlc/mapping.yaml:901",
                 rewrite="flat = MaxPool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:], dilations=dilations[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(MaxPool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1], dilations=[dilations[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
                     ("s", "strides"),
                     ("planes", "[0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4]]"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:857", "axes == 3"),),
+                conditions=(Condition("bvlc/mapping.yaml:901", "axes == 3"),),
             ),
         ),
         otherwise="windows of one to three axes, each of which holds an element of the input",
@@ -1012,21 +1038,21 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:814",
+                "bvlc/mapping.yaml:858",
                 "not has(Indices)",
-                "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
+                "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             ),
         ),
     ),
     "Mean": Entry(
-        "bvlc/mapping.yaml:869",
+        "bvlc/mapping.yaml:913",
         (
             Way(
-                "bvlc/mapping.yaml:870",
+                "bvlc/mapping.yaml:914",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:871",
+                        "bvlc/mapping.yaml:915",
                         "len(data_0) >= 2 and all([x.shape == mean.shape for x in data_0])",
                         "two or more tensors of one shape are taken",
                     ),
@@ -1035,187 +1061,187 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MeanVarianceNormalization": Entry(
-        "bvlc/mapping.yaml:877",
+        "bvlc/mapping.yaml:921",
         (
             Way(
-                "bvlc/mapping.yaml:882",
+                "bvlc/mapping.yaml:926",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:882", "normal_axes(axes, 4) == (2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:926", "normal_axes(axes, 4) == (2, 3)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:884",
+                "bvlc/mapping.yaml:928",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:884", "normal_axes(axes, 4) == (1, 2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:928", "normal_axes(axes, 4) == (1, 2, 3)"),),
             ),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:879", "X.rank == 4", "MVN takes blobs of four axes"),),
+        conditions=(Condition("bvlc/mapping.yaml:923", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "bvlc/mapping.yaml:888",
+        "bvlc/mapping.yaml:932",
         (
             Way(
-                "bvlc/mapping.yaml:890",
+                "bvlc/mapping.yaml:934",
                 rewrite="min = Clip(data_0[0], max=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:890",
+                        "bvlc/mapping.yaml:934",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:892",
+                "bvlc/mapping.yaml:936",
                 rewrite="min = Clip(data_0[1], max=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:892",
+                        "bvlc/mapping.yaml:936",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:894",
+                "bvlc/mapping.yaml:938",
                 rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
-                conditions=(Condition("bvlc/mapping.yaml:894", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:938", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:896",
+                "bvlc/mapping.yaml:940",
                 rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
-                conditions=(Condition("bvlc/mapping.yaml:896", "len(data_0) == 2 and is_constant(data_0[1])"),),
+                conditions=(Condition("bvlc/mapping.yaml:940", "len(data_0) == 2 and is_constant(data_0[1])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:898",
+                "bvlc/mapping.yaml:942",
                 rewrite="min = Neg(Max(Neg(data_0[1]), negative(data_0[0])))",
-                conditions=(Condition("bvlc/mapping.yaml:898", "len(data_0) == 2 and is_constant(data_0[0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:942", "len(data_0) == 2 and is_constant(data_0[0])"),),
             ),
         ),
     ),
     "Mul": Entry(
-        "bvlc/mapping.yaml:902",
+        "bvlc/mapping.yaml:946",
         (
             Way(
-                "bvlc/mapping.yaml:904",
+                "bvlc/mapping.yaml:948",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:904",
+                        "bvlc/mapping.yaml:948",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:908",
+                "bvlc/mapping.yaml:952",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:908", "is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:952", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:910",
+                "bvlc/mapping.yaml:954",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:910", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:954", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:914",
+                "bvlc/mapping.yaml:958",
                 layers=("Scale",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:914", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:958", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:923",
+                "bvlc/mapping.yaml:967",
                 layers=("Reshape", "Scale"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:923",
+                        "bvlc/mapping.yaml:967",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:932",
+                "bvlc/mapping.yaml:976",
                 rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:932", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:976", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:934",
+                "bvlc/mapping.yaml:978",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:934", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:978", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:936",
+                "bvlc/mapping.yaml:980",
                 rewrite="C = Mul(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:936",
+                        "bvlc/mapping.yaml:980",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:938",
+                "bvlc/mapping.yaml:982",
                 rewrite="C = Mul(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:938",
+                        "bvlc/mapping.yaml:982",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
             ),
         ),
     ),
-    "Neg": Entry("bvlc/mapping.yaml:945", (Way("bvlc/mapping.yaml:946", layers=("Power",)),)),
-    "Not": Entry("bvlc/mapping.yaml:950", (Way("bvlc/mapping.yaml:951", layers=("Power",)),)),
+    "Neg": Entry("bvlc/mapping.yaml:989", (Way("bvlc/mapping.yaml:990", layers=("Power",)),)),
+    "Not": Entry("bvlc/mapping.yaml:994", (Way("bvlc/mapping.yaml:995", layers=("Power",)),)),
     "Or": Entry(
-        "bvlc/mapping.yaml:954",
+        "bvlc/mapping.yaml:998",
         (
             Way(
-                "bvlc/mapping.yaml:956",
+                "bvlc/mapping.yaml:1000",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:956",
+                        "bvlc/mapping.yaml:1000",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:959",
+                "bvlc/mapping.yaml:1003",
                 rewrite="C = Or(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:959", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1003", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "Pad": Entry(
-        "bvlc/mapping.yaml:962",
+        "bvlc/mapping.yaml:1006",
         (
             Way(
-                "bvlc/mapping.yaml:972",
+                "bvlc/mapping.yaml:1016",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:972", "axis == -1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1016", "axis == -1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:974",
+                "bvlc/mapping.yaml:1018",
                 rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
-                conditions=(Condition("bvlc/mapping.yaml:974", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1018", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:978",
+                "bvlc/mapping.yaml:1022",
                 rewrite="output = Conv(data, shift_kernel(data.shape[1], pairs[2:]), group=data.shape[1], pads=shift_pads(pairs[2:]), kernel_shape=kernel_sizes(pairs[2:]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:978",
+                        "bvlc/mapping.yaml:1022",
                         'mode == "constant" and value == 0 and axis >= 2 and data.rank >= 3',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:981",
+                "bvlc/mapping.yaml:1025",
                 rewrite="grain = Add(Mul(Slice(data, starts=[0], ends=[1], axes=[axis]), 0.0), value)\nbegin = Tile(grain, repeats=[max(before, 1) if i == axis else 1 for i in range(data.rank)])\nend = Tile(grain, repeats=[max(behind, 1) if i == axis else 1 for i in range(data.rank)])\nlater = Concat(data, end, axis=axis) if behind > 0 else data\npart = Concat(begin, later, axis=axis) if before > 0 else later\noutput = Pad(part, pads=others, constant_value=value)",
                 let=(("before", "pairs[axis][0]"), ("behind", "pairs[axis][1]")),
-                conditions=(Condition("bvlc/mapping.yaml:981", 'mode == "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1025", 'mode == "constant"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:992",
+                "bvlc/mapping.yaml:1036",
                 rewrite="part = Gather(data, whole(pad_places(mode, data.shape[axis], pairs[axis])), axis=axis)\noutput = Pad(part, mode=mode, pads=others)",
-                conditions=(Condition("bvlc/mapping.yaml:992", 'mode != "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1036", 'mode != "constant"'),),
             ),
         ),
         let=(
@@ -1229,19 +1255,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pow": Entry(
-        "bvlc/mapping.yaml:997",
+        "bvlc/mapping.yaml:1041",
         (
             Way(
-                "bvlc/mapping.yaml:999",
+                "bvlc/mapping.yaml:1043",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:999", "is_scalar(Y) and X.shape == Z.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1043", "is_scalar(Y) and X.shape == Z.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1003",
+                "bvlc/mapping.yaml:1047",
                 layers=("Exp",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1003",
+                        "bvlc/mapping.yaml:1047",
                         "is_scalar(X) and scalar(X) > 0 and Y.shape == Z.shape",
                     ),
                 ),
@@ -1249,75 +1275,75 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:1009",
+        "bvlc/mapping.yaml:1053",
         (
             Way(
-                "bvlc/mapping.yaml:1011",
+                "bvlc/mapping.yaml:1055",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1011",
+                        "bvlc/mapping.yaml:1055",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1016",
+                "bvlc/mapping.yaml:1060",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1016",
+                        "bvlc/mapping.yaml:1060",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1020", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:1064", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:1023", (Way("bvlc/mapping.yaml:1024", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:1067", (Way("bvlc/mapping.yaml:1068", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:1027",
+        "bvlc/mapping.yaml:1071",
         (
             Way(
-                "bvlc/mapping.yaml:1031",
+                "bvlc/mapping.yaml:1075",
                 layers=("Reduction", "Reshape"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1031",
+                        "bvlc/mapping.yaml:1075",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1038",
+                "bvlc/mapping.yaml:1082",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1038", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1082", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:1041",
+        "bvlc/mapping.yaml:1085",
         (
             Way(
-                "bvlc/mapping.yaml:1051",
+                "bvlc/mapping.yaml:1095",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1051",
+                        "bvlc/mapping.yaml:1095",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1053",
+                "bvlc/mapping.yaml:1097",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1053", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1097", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1058",
+                "bvlc/mapping.yaml:1102",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1058", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1102", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1326,45 +1352,45 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1048", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1092", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:1065",
+        "bvlc/mapping.yaml:1109",
         (
             Way(
-                "bvlc/mapping.yaml:1075",
+                "bvlc/mapping.yaml:1119",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1075",
+                        "bvlc/mapping.yaml:1119",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1077",
+                "bvlc/mapping.yaml:1121",
                 layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1077", "is_run(over) and over[-1] == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1121", "is_run(over) and over[-1] == data.rank - 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1084",
+                "bvlc/mapping.yaml:1128",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1084",
+                        "bvlc/mapping.yaml:1128",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1086",
+                "bvlc/mapping.yaml:1130",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1086", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1130", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1091",
+                "bvlc/mapping.yaml:1135",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1091", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1135", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1373,69 +1399,69 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1072", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1116", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1098",
+        "bvlc/mapping.yaml:1142",
         (
             Way(
-                "bvlc/mapping.yaml:1099",
+                "bvlc/mapping.yaml:1143",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1101",
+        "bvlc/mapping.yaml:1145",
         (
             Way(
-                "bvlc/mapping.yaml:1105",
+                "bvlc/mapping.yaml:1149",
                 rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1105", "len(over) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1149", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1107",
+                "bvlc/mapping.yaml:1151",
                 layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1107", "is_run(over) and over[-1] == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1151", "is_run(over) and over[-1] == data.rank - 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1114",
+                "bvlc/mapping.yaml:1158",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1114", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1158", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1119",
+        "bvlc/mapping.yaml:1163",
         (
             Way(
-                "bvlc/mapping.yaml:1123",
+                "bvlc/mapping.yaml:1167",
                 layers=("Reduction", "Reshape"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1123",
+                        "bvlc/mapping.yaml:1167",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1130",
+                "bvlc/mapping.yaml:1174",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1130", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1174", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1133", (Way("bvlc/mapping.yaml:1134", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1177", (Way("bvlc/mapping.yaml:1178", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1137",
+        "bvlc/mapping.yaml:1181",
         (
             Way(
-                "bvlc/mapping.yaml:1138",
+                "bvlc/mapping.yaml:1182",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1139",
+                        "bvlc/mapping.yaml:1183",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1444,90 +1470,90 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RMSNormalization": Entry(
-        "bvlc/mapping.yaml:1146",
+        "bvlc/mapping.yaml:1190",
         (
             Way(
-                "bvlc/mapping.yaml:1147",
+                "bvlc/mapping.yaml:1191",
                 layers=("Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(Condition("bvlc/mapping.yaml:1151", "start > 0", "the batch is not normalized"),),
+                conditions=(Condition("bvlc/mapping.yaml:1195", "start > 0", "the batch is not normalized"),),
             ),
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1167",
+        "bvlc/mapping.yaml:1211",
         (
             Way(
-                "bvlc/mapping.yaml:1173",
+                "bvlc/mapping.yaml:1217",
                 layers=("Reduction", "Bias", "RNN", "Power", "Reshape"),
                 note="by tanh of numbers below 0.001, within 4e-7",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1173",
+                        "bvlc/mapping.yaml:1217",
                         'direction == "forward" and activations[0] == "Tanh" and layout == 0 and not has(clip) and steps > 1',
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1175",
+                        "bvlc/mapping.yaml:1219",
                         "has(Y) and not has(Y_h) and not has(initial_h) and not has(sequence_lens)",
                         "states are no bottoms or tops here",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1199", hook="unrolled"),
+            Way("bvlc/mapping.yaml:1243", hook="unrolled"),
         ),
         let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1201", (Way("bvlc/mapping.yaml:1202", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1245", (Way("bvlc/mapping.yaml:1246", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1205",
+        "bvlc/mapping.yaml:1249",
         (
             Way(
-                "bvlc/mapping.yaml:1215",
+                "bvlc/mapping.yaml:1259",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1215", "plain and len(cuts) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1259", "plain and len(cuts) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1217",
+                "bvlc/mapping.yaml:1261",
                 layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1217", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1261", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1222",
+                "bvlc/mapping.yaml:1266",
                 layers=("Slice",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1222", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                    Condition("bvlc/mapping.yaml:1266", "plain and len(cuts) == 1 and cuts[0][2] == size"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1228",
+                "bvlc/mapping.yaml:1272",
                 layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1228",
+                        "bvlc/mapping.yaml:1272",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1234",
+                "bvlc/mapping.yaml:1278",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1234", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1278", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1239",
+                "bvlc/mapping.yaml:1283",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1239",
+                        "bvlc/mapping.yaml:1283",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1246",
+                "bvlc/mapping.yaml:1290",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1246", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1290", "not plain"),),
             ),
         ),
         let=(
@@ -1540,114 +1566,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1252", (Way("bvlc/mapping.yaml:1253", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1257", (Way("bvlc/mapping.yaml:1258", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1296", (Way("bvlc/mapping.yaml:1297", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1301", (Way("bvlc/mapping.yaml:1302", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1261",
+        "bvlc/mapping.yaml:1305",
         (
             Way(
-                "bvlc/mapping.yaml:1262",
+                "bvlc/mapping.yaml:1306",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1270", (Way("bvlc/mapping.yaml:1271", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1314", (Way("bvlc/mapping.yaml:1315", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1274",
+        "bvlc/mapping.yaml:1318",
         (
             Way(
-                "bvlc/mapping.yaml:1275",
+                "bvlc/mapping.yaml:1319",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1278",
+        "bvlc/mapping.yaml:1322",
         (
             Way(
-                "bvlc/mapping.yaml:1280",
+                "bvlc/mapping.yaml:1324",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1280",
+                        "bvlc/mapping.yaml:1324",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1283",
+                "bvlc/mapping.yaml:1327",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1283", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1327", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1287",
+                "bvlc/mapping.yaml:1331",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1287", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1331", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1291",
+                "bvlc/mapping.yaml:1335",
                 rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1291", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1335", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1293",
+                "bvlc/mapping.yaml:1337",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1293", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1337", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1300",
+        "bvlc/mapping.yaml:1344",
         (
             Way(
-                "bvlc/mapping.yaml:1302",
+                "bvlc/mapping.yaml:1346",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1302", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1346", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1304",
+                "bvlc/mapping.yaml:1348",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1304",
+                        "bvlc/mapping.yaml:1348",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1307",
+                "bvlc/mapping.yaml:1351",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1307", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1351", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1309",
+                "bvlc/mapping.yaml:1353",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1309", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1353", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1313", (Way("bvlc/mapping.yaml:1314", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1357", (Way("bvlc/mapping.yaml:1358", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1317",
+        "bvlc/mapping.yaml:1361",
         (
             Way(
-                "bvlc/mapping.yaml:1321",
+                "bvlc/mapping.yaml:1365",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1321", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1365", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1323",
+                "bvlc/mapping.yaml:1367",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1323",
+                        "bvlc/mapping.yaml:1367",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1326",
+                "bvlc/mapping.yaml:1370",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1655,7 +1681,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1326",
+                        "bvlc/mapping.yaml:1370",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1664,75 +1690,75 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "TopK": Entry(
-        "bvlc/mapping.yaml:1333",
+        "bvlc/mapping.yaml:1377",
         (
             Way(
-                "bvlc/mapping.yaml:1334",
+                "bvlc/mapping.yaml:1378",
                 hook="top_k",
-                conditions=(Condition("bvlc/mapping.yaml:1334", "K > 1 or largest == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1378", "K > 1 or largest == 0"),),
             ),
         ),
     ),
     "Transpose": Entry(
-        "bvlc/mapping.yaml:1337",
+        "bvlc/mapping.yaml:1381",
         (
             Way(
-                "bvlc/mapping.yaml:1342",
+                "bvlc/mapping.yaml:1386",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1342", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1386", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1345",
+                "bvlc/mapping.yaml:1389",
                 layers=("Reshape", "Im2col", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1345", "len(swap) == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1389", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1353",
+                "bvlc/mapping.yaml:1397",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1353", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1397", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1361",
+        "bvlc/mapping.yaml:1405",
         (
             Way(
-                "bvlc/mapping.yaml:1362",
+                "bvlc/mapping.yaml:1406",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1365",
+        "bvlc/mapping.yaml:1409",
         (
             Way(
-                "bvlc/mapping.yaml:1369",
+                "bvlc/mapping.yaml:1413",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1369",
+                        "bvlc/mapping.yaml:1413",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1371",
+                "bvlc/mapping.yaml:1415",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1371",
+                        "bvlc/mapping.yaml:1415",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1373",
+                "bvlc/mapping.yaml:1417",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1373", "not is_constant(condition)"),
+                    Condition("bvlc/mapping.yaml:1417", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1375",
+                        "bvlc/mapping.yaml:1419",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1747,22 +1773,22 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1382",
-        (Way("bvlc/mapping.yaml:1383", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1426",
+        (Way("bvlc/mapping.yaml:1427", rewrite="tops[0] = Abs(bottom)"),),
         witness="Caffe 1.0",
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1386",
+        "bvlc/mapping.yaml:1430",
         (
             Way(
-                "bvlc/mapping.yaml:1397",
+                "bvlc/mapping.yaml:1441",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1397", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1441", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1402",
+                "bvlc/mapping.yaml:1446",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1402", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1446", "not has(axis)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1773,36 +1799,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1393",
+                "bvlc/mapping.yaml:1437",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1410",
+        "bvlc/mapping.yaml:1454",
         (
             Way(
-                "bvlc/mapping.yaml:1417",
+                "bvlc/mapping.yaml:1461",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1417", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1461", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1422",
+                        "bvlc/mapping.yaml:1466",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1426",
+                "bvlc/mapping.yaml:1470",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1426", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1470", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1813,14 +1839,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1432",
+        "bvlc/mapping.yaml:1476",
         (
             Way(
-                "bvlc/mapping.yaml:1433",
+                "bvlc/mapping.yaml:1477",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1435",
+                        "bvlc/mapping.yaml:1479",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -1830,24 +1856,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1439",
+        "bvlc/mapping.yaml:1483",
         (
             Way(
-                "bvlc/mapping.yaml:1450",
+                "bvlc/mapping.yaml:1494",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1450", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1494", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1452",
+                        "bvlc/mapping.yaml:1496",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1455",
+                "bvlc/mapping.yaml:1499",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1455", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1499", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1858,27 +1884,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1447",
+                "bvlc/mapping.yaml:1491",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1458",
-        (Way("bvlc/mapping.yaml:1459", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1502",
+        (Way("bvlc/mapping.yaml:1503", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1462",
+        "bvlc/mapping.yaml:1506",
         (
             Way(
-                "bvlc/mapping.yaml:1463",
+                "bvlc/mapping.yaml:1507",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1467",
+                        "bvlc/mapping.yaml:1511",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -1888,10 +1914,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1471",
+        "bvlc/mapping.yaml:1515",
         (
             Way(
-                "bvlc/mapping.yaml:1472",
+                "bvlc/mapping.yaml:1516",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1903,27 +1929,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1482",
+                        "bvlc/mapping.yaml:1526",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1484",
+                        "bvlc/mapping.yaml:1528",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1486",
+                        "bvlc/mapping.yaml:1530",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1488",
+                        "bvlc/mapping.yaml:1532",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1490",
+                        "bvlc/mapping.yaml:1534",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -1933,10 +1959,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1499",
+        "bvlc/mapping.yaml:1543",
         (
             Way(
-                "bvlc/mapping.yaml:1500",
+                "bvlc/mapping.yaml:1544",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -1945,12 +1971,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1506",
+                        "bvlc/mapping.yaml:1550",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1508",
+                        "bvlc/mapping.yaml:1552",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -1960,10 +1986,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1513",
+        "bvlc/mapping.yaml:1557",
         (
             Way(
-                "bvlc/mapping.yaml:1514",
+                "bvlc/mapping.yaml:1558",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1975,17 +2001,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1524",
+                        "bvlc/mapping.yaml:1568",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1526",
+                        "bvlc/mapping.yaml:1570",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1528",
+                        "bvlc/mapping.yaml:1572",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -1995,25 +2021,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1537",
-        (Way("bvlc/mapping.yaml:1538", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1581",
+        (Way("bvlc/mapping.yaml:1582", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1542",
+        "bvlc/mapping.yaml:1586",
         (
             Way(
-                "bvlc/mapping.yaml:1548",
+                "bvlc/mapping.yaml:1592",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1548", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1592", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1550",
+                "bvlc/mapping.yaml:1594",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1550", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1594", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2023,77 +2049,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1555",
+        "bvlc/mapping.yaml:1599",
         (
             Way(
-                "bvlc/mapping.yaml:1564",
+                "bvlc/mapping.yaml:1608",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1564",
+                        "bvlc/mapping.yaml:1608",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1566",
+                "bvlc/mapping.yaml:1610",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1566", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1610", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1568",
+                "bvlc/mapping.yaml:1612",
                 rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1568", 'operation == "SUM" and coeff == ()'),),
+                conditions=(Condition("bvlc/mapping.yaml:1612", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1570",
+                "bvlc/mapping.yaml:1614",
                 rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1570", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1614", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1572",
+                "bvlc/mapping.yaml:1616",
                 rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1572", 'operation == "PROD" and len(bottoms) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1616", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1574",
+                "bvlc/mapping.yaml:1618",
                 rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1574", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1618", 'operation == "PROD"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1578",
+                "bvlc/mapping.yaml:1622",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1578", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1622", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1559",
+                "bvlc/mapping.yaml:1603",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1561",
+                "bvlc/mapping.yaml:1605",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1581",
-        (Way("bvlc/mapping.yaml:1582", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1625",
+        (Way("bvlc/mapping.yaml:1626", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
         witness="Caffe 1.0",
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1585",
+        "bvlc/mapping.yaml:1629",
         (
             Way(
-                "bvlc/mapping.yaml:1586",
+                "bvlc/mapping.yaml:1630",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1589",
+                        "bvlc/mapping.yaml:1633",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2103,10 +2129,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1596",
+        "bvlc/mapping.yaml:1640",
         (
             Way(
-                "bvlc/mapping.yaml:1597",
+                "bvlc/mapping.yaml:1641",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2114,7 +2140,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1602",
+                        "bvlc/mapping.yaml:1646",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2124,22 +2150,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1608",
+        "bvlc/mapping.yaml:1652",
         (
             Way(
-                "bvlc/mapping.yaml:1609",
+                "bvlc/mapping.yaml:1653",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1614", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1658", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1618",
+        "bvlc/mapping.yaml:1662",
         (
             Way(
-                "bvlc/mapping.yaml:1619",
+                "bvlc/mapping.yaml:1663",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2154,12 +2180,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1632",
+                        "bvlc/mapping.yaml:1676",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1634",
+                        "bvlc/mapping.yaml:1678",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2169,27 +2195,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ImageData": Entry(
-        "bvlc/mapping.yaml:1641",
+        "bvlc/mapping.yaml:1685",
         (
             Way(
-                "bvlc/mapping.yaml:1642",
+                "bvlc/mapping.yaml:1686",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "image_shape(image_data_param, transform_param)"),),
             ),
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1646",
+        "bvlc/mapping.yaml:1690",
         (
             Way(
-                "bvlc/mapping.yaml:1658",
+                "bvlc/mapping.yaml:1702",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:1658", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1702", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1660",
+                "bvlc/mapping.yaml:1704",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:1660", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1704", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2201,27 +2227,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1655",
+                "bvlc/mapping.yaml:1699",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:1666",
-        (Way("bvlc/mapping.yaml:1667", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:1710",
+        (Way("bvlc/mapping.yaml:1711", inputs="[s.dim for s in shape]"),),
         witness="Caffe 1.0",
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:1670",
+        "bvlc/mapping.yaml:1714",
         (
             Way(
-                "bvlc/mapping.yaml:1671",
+                "bvlc/mapping.yaml:1715",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1675",
+                        "bvlc/mapping.yaml:1719",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2231,45 +2257,45 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:1682",
+        "bvlc/mapping.yaml:1726",
         (
             Way(
-                "bvlc/mapping.yaml:1691",
+                "bvlc/mapping.yaml:1735",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:1691", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1735", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1693",
+                "bvlc/mapping.yaml:1737",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:1693", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1737", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1686",
+                "bvlc/mapping.yaml:1730",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:1688", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:1732", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTM": Entry(
-        "bvlc/mapping.yaml:1700",
-        (Way("bvlc/mapping.yaml:1701", hook="read_lstm"),),
+        "bvlc/mapping.yaml:1744",
+        (Way("bvlc/mapping.yaml:1745", hook="read_lstm"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:1706",
+        "bvlc/mapping.yaml:1750",
         (
             Way(
-                "bvlc/mapping.yaml:1707",
+                "bvlc/mapping.yaml:1751",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1710",
+                        "bvlc/mapping.yaml:1754",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2278,27 +2304,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:1719",
+        "bvlc/mapping.yaml:1763",
         (
             Way(
-                "bvlc/mapping.yaml:1720",
+                "bvlc/mapping.yaml:1764",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:1725",
+        "bvlc/mapping.yaml:1769",
         (
             Way(
-                "bvlc/mapping.yaml:1734",
+                "bvlc/mapping.yaml:1778",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:1734", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:1778", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1738",
+                "bvlc/mapping.yaml:1782",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:1738", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:1782", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2308,49 +2334,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1731",
+                "bvlc/mapping.yaml:1775",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:1745",
-        (Way("bvlc/mapping.yaml:1746", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:1789",
+        (Way("bvlc/mapping.yaml:1790", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
         "bvlc_master/mapping.yaml:72",
         (
             Way(
-                "bvlc/mapping.yaml:1779",
+                "bvlc/mapping.yaml:1823",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:1779", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:1823", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1781",
+                "bvlc/mapping.yaml:1825",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:1781", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1825", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1786",
+                "bvlc/mapping.yaml:1830",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:1786", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1830", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1791",
+                "bvlc/mapping.yaml:1835",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1791", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1835", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1793",
+                "bvlc/mapping.yaml:1837",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1793", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1837", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1795",
+                "bvlc/mapping.yaml:1839",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1795", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1839", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2365,77 +2391,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1760",
+                "bvlc/mapping.yaml:1804",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:1762",
+                "bvlc/mapping.yaml:1806",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1764",
+                "bvlc/mapping.yaml:1808",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1766",
+                "bvlc/mapping.yaml:1810",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1768",
+                "bvlc/mapping.yaml:1812",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:1770",
+                "bvlc/mapping.yaml:1814",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1772",
+                "bvlc/mapping.yaml:1816",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:1774",
+                "bvlc/mapping.yaml:1818",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1776",
+                "bvlc/mapping.yaml:1820",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:1801",
+        "bvlc/mapping.yaml:1845",
         (
             Way(
-                "bvlc/mapping.yaml:1805",
+                "bvlc/mapping.yaml:1849",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:1805", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1849", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1807",
+                "bvlc/mapping.yaml:1851",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:1807", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1851", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:1813",
+        "bvlc/mapping.yaml:1857",
         (
             Way(
-                "bvlc/mapping.yaml:1814",
+                "bvlc/mapping.yaml:1858",
                 rewrite="tops[0] = PRelu(bottom, reshape(blobs[0], [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1817",
+                        "bvlc/mapping.yaml:1861",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2445,27 +2471,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:1822",
+        "bvlc/mapping.yaml:1866",
         (
             Way(
-                "bvlc/mapping.yaml:1828",
+                "bvlc/mapping.yaml:1872",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1828", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1872", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1832",
+                "bvlc/mapping.yaml:1876",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1832", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1876", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1836",
+                "bvlc/mapping.yaml:1880",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1836", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1880", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1840",
+                "bvlc/mapping.yaml:1884",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1840", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1884", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2475,49 +2501,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:1845",
+        "bvlc/mapping.yaml:1889",
         (
             Way(
-                "bvlc/mapping.yaml:1846",
+                "bvlc/mapping.yaml:1890",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1850",
+        "bvlc/mapping.yaml:1894",
         (
             Way(
-                "bvlc/mapping.yaml:1851",
+                "bvlc/mapping.yaml:1895",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1854",
-        (Way("bvlc/mapping.yaml:1855", hook="read_rnn"),),
+        "bvlc/mapping.yaml:1898",
+        (Way("bvlc/mapping.yaml:1899", hook="read_rnn"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:1860",
+        "bvlc/mapping.yaml:1904",
         (
             Way(
-                "bvlc/mapping.yaml:1873",
+                "bvlc/mapping.yaml:1917",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(blobs[1], shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1873", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1917", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1875",
+                        "bvlc/mapping.yaml:1919",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1880",
+                "bvlc/mapping.yaml:1924",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(blobs[0], shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:1880", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1924", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2528,32 +2554,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1868",
+                "bvlc/mapping.yaml:1912",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:1870",
+                "bvlc/mapping.yaml:1914",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:1885",
-        (Way("bvlc/mapping.yaml:1886", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:1929",
+        (Way("bvlc/mapping.yaml:1930", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:1890",
-        (Way("bvlc/mapping.yaml:1891", rewrite=""),),
+        "bvlc/mapping.yaml:1934",
+        (Way("bvlc/mapping.yaml:1935", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1894",
+        "bvlc/mapping.yaml:1938",
         (
             Way(
-                "bvlc/mapping.yaml:1895",
+                "bvlc/mapping.yaml:1939",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2562,12 +2588,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1901",
+                        "bvlc/mapping.yaml:1945",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1903",
+                        "bvlc/mapping.yaml:1947",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2577,42 +2603,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:1907",
+        "bvlc/mapping.yaml:1951",
         (
             Way(
-                "bvlc/mapping.yaml:1908",
+                "bvlc/mapping.yaml:1952",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:1912",
-        (Way("bvlc/mapping.yaml:1913", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:1956",
+        (Way("bvlc/mapping.yaml:1957", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:1916",
+        "bvlc/mapping.yaml:1960",
         (
             Way(
-                "bvlc/mapping.yaml:1928",
+                "bvlc/mapping.yaml:1972",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1928", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:1972", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1930",
+                "bvlc/mapping.yaml:1974",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1930", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:1974", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1932",
+                "bvlc/mapping.yaml:1976",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1932", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1976", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1935",
+                "bvlc/mapping.yaml:1979",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1935", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1979", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2620,40 +2646,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1923",
+                "bvlc/mapping.yaml:1967",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1925",
+                "bvlc/mapping.yaml:1969",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:1940",
-        (Way("bvlc/mapping.yaml:1941", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:1984",
+        (Way("bvlc/mapping.yaml:1985", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:1945",
+        "bvlc/mapping.yaml:1989",
         (
             Way(
-                "bvlc/mapping.yaml:1946",
+                "bvlc/mapping.yaml:1990",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1949",
+        "bvlc/mapping.yaml:1993",
         (
             Way(
-                "bvlc/mapping.yaml:1950",
+                "bvlc/mapping.yaml:1994",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1952", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:1996", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),

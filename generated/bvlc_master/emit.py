@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from caffeforge.generated import hub
+from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime import lib
 from caffeforge.runtime.backend import Alternative, Rule
 from caffeforge.runtime.emit import Emit
@@ -442,17 +443,81 @@ def emit_batch_normalization(
     e.layer(layers.Scale(bias_term=True), (top,), blobs=(scale, B), tops=(Y,))
 
 
+def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Value) -> None:
+    """caffe.MaxPool -> Pooling (bvlc/mapping.yaml:274)."""
+    if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads):
+        raise Refused("a window lies outside the input", "bvlc/mapping.yaml:275")
+    e.layer(
+        layers.Pooling(
+            pool="MAX",
+            kernel_h=op.kernel_shape[0],
+            kernel_w=op.kernel_shape[1],
+            stride_h=op.strides[0],
+            stride_w=op.strides[1],
+            pad_h=op.pads[0],
+            pad_w=op.pads[1],
+        ),
+        (X,),
+        tops=(Y, Mask),
+    )
+
+
+def emit_max_unpool(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
+    """caffe.MaxUnpool -> Deconvolution + Deconvolution + Bias + AbsVal + Threshold + Power + Eltwise (bvlc/mapping.yaml:289)."""
+    values = e.layer(
+        layers.Deconvolution(
+            num_output=X.shape[1],
+            group=X.shape[1],
+            bias_term=False,
+            kernel_size=op.kernel_shape,
+            stride=op.kernel_shape,
+        ),
+        (X,),
+        blobs=(lib.full((X.shape[1], 1) + op.kernel_shape, 1.0),),
+    )
+    top = e.layer(
+        layers.Deconvolution(
+            num_output=X.shape[1],
+            group=X.shape[1],
+            bias_term=False,
+            kernel_size=op.kernel_shape,
+            stride=op.kernel_shape,
+        ),
+        (Mask,),
+        blobs=(lib.full((X.shape[1], 1) + op.kernel_shape, 1.0),),
+    )
+    top = e.layer(
+        layers.Bias(axis=2, num_axes=2),
+        (top,),
+        blobs=(lib.negative(lib.plane_places(output.shape[2], output.shape[3], op.width)),),
+    )
+    top = e.layer(layers.AbsVal(), (top,))
+    top = e.layer(layers.Threshold(threshold=0.5), (top,))
+    chosen = e.layer(layers.Power(scale=-1, shift=1), (top,))
+    e.layer(layers.Eltwise(operation="PROD"), (values, chosen), tops=(output,))
+
+
+def emit_places(e: Emit, op: caffe_ops.Places, Mask: Value, Y: Value) -> None:
+    """caffe.Places -> Bias (bvlc/mapping.yaml:313)."""
+    e.layer(
+        layers.Bias(axis=0, num_axes=2),
+        (Mask,),
+        blobs=(lib.plane_offsets(Mask.shape[0], Mask.shape[1], op.plane),),
+        tops=(Y,),
+    )
+
+
 def emit_cast_1(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> Split (bvlc/mapping.yaml:275)."""
+    """Cast -> Split (bvlc/mapping.yaml:319)."""
     if op.to == lib.element_type("bool"):
-        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:275")
+        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:319")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
 def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> other ops (bvlc/mapping.yaml:277)."""
+    """Cast -> other ops (bvlc/mapping.yaml:321)."""
     if op.to != lib.element_type("bool"):
-        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:277")
+        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:321")
     e.apply(hub.Greater(), (e.value(hub.Abs(), (input,)), 0.0), (output,))
 
 
@@ -468,43 +533,43 @@ def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:283)."""
+    """Clip -> other ops (bvlc/mapping.yaml:327)."""
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:283")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:327")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:283")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:327")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU (bvlc/mapping.yaml:285)."""
+    """Clip -> ReLU (bvlc/mapping.yaml:329)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:285")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:329")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:285")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:329")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:285")
+        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:329")
     e.layer(layers.ReLU(), (input,), tops=(output,))
 
 
 def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Eltwise (bvlc/mapping.yaml:287)."""
+    """Clip -> Power + Eltwise (bvlc/mapping.yaml:331)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:287")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:331")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:287")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:331")
     if op.min == 0:
-        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:287")
+        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:331")
     bound = e.layer(layers.Power(scale=0, shift=op.min), (input,))
     e.layer(layers.Eltwise(operation="MAX"), (input, bound), tops=(output,))
 
 
 def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:295)."""
+    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:339)."""
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:295")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:339")
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:295")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:339")
     bound = e.layer(layers.Power(scale=0, shift=-op.max), (input,))
     negative = e.layer(layers.Power(scale=-1), (input,))
     top = e.layer(layers.Eltwise(operation="MAX"), (negative, bound))
@@ -512,22 +577,22 @@ def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_6(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:309)."""
+    """Clip -> other ops (bvlc/mapping.yaml:353)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:309")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:353")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:309")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:353")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:309")
+        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:353")
     e.apply(hub.Clip(max=op.max), (e.value(hub.Clip(min=op.min), (input,)),), (output,))
 
 
 def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> Concat (bvlc/mapping.yaml:318)."""
+    """Concat -> Concat (bvlc/mapping.yaml:362)."""
     if not len(inputs) > 0:
-        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:318")
+        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:362")
     if not all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:318")
+        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:362")
     e.layer(
         layers.Concat(axis=lib.axis_of(op.axis, concat_result.rank)),
         (*inputs,),
@@ -536,15 +601,15 @@ def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:322)."""
+    """Concat -> other ops (bvlc/mapping.yaml:366)."""
     along = lib.axis_of(op.axis, concat_result.rank)
     counts = tuple(tuple(x.shape[i] if i == along else 1 for i in range(x.rank)) for x in inputs)
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:322")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:366")
     if lib.axis_of(op.axis, concat_result.rank) == 0:
-        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:322")
+        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:366")
     if not all(tuple(x.shape[0] == 1 for x in inputs)):
-        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:322")
+        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:366")
     grain = e.value(
         hub.Mul(),
         (
@@ -564,9 +629,9 @@ def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:329)."""
+    """Concat -> other ops (bvlc/mapping.yaml:373)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:329")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:373")
     e.apply(
         hub.Concat(axis=op.axis),
         [e.value(hub.Identity(), (x,)) if lib.is_constant(x) else x for x in inputs],
@@ -575,12 +640,12 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:337)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:381)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:337")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:381")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:337")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:381")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -601,12 +666,12 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:351)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:395)."""
     axes = len(op.kernel_shape)
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:351")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:395")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:351")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:395")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -624,12 +689,12 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> other ops (bvlc/mapping.yaml:363)."""
+    """Conv -> other ops (bvlc/mapping.yaml:407)."""
     axes = len(op.kernel_shape)
     even = lib.pads_by_stride(op.pads[:axes], op.pads[axes:], op.strides)
     skipped = lib.quotient(lib.sub(even, op.pads[:axes]), op.strides)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:363")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:407")
     every = e.value(
         hub.Conv(
             kernel_shape=op.kernel_shape,
@@ -659,17 +724,17 @@ def emit_conv_transpose_1(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:382)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:426)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:382")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:426")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:382")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:426")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:382")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:426")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -697,17 +762,17 @@ def emit_conv_transpose_2(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:398)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:442)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:398")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:442")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:398")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:442")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:398")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:442")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -732,15 +797,15 @@ def emit_conv_transpose_3(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:412)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:456)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     k = tuple(t * (n - 1) + 1 + e for n, t, e in zip(op.kernel_shape, d, extra, strict=True))
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:412")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:456")
     if lib.divides(d, extra):
-        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:412")
+        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:456")
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -764,14 +829,14 @@ def emit_conv_transpose_4(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> other ops (bvlc/mapping.yaml:424)."""
+    """ConvTranspose -> other ops (bvlc/mapping.yaml:468)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     even = tuple(min(b, e) for b, e in zip(op.pads[:axes], op.pads[axes:], strict=True))
     skipped = lib.sub(op.pads[:axes], even)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:424")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:468")
     every = e.value(
         hub.ConvTranspose(
             kernel_shape=op.kernel_shape,
@@ -795,47 +860,47 @@ def emit_conv_transpose_4(
 
 
 def emit_div_1(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:434)."""
+    """Div -> Power (bvlc/mapping.yaml:478)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:434")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:478")
     if lib.scalar(B) == 0:
-        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:434")
+        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:478")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:434")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:478")
     e.layer(layers.Power(scale=1 / lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_div_2(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:438)."""
+    """Div -> Power (bvlc/mapping.yaml:482)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:438")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:482")
     if lib.scalar(A) == 0:
-        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:438")
+        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:482")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:438")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:482")
     e.layer(layers.Power(scale=1 / lib.scalar(A), power=-1), (B,), tops=(C,))
 
 
 def emit_div_3(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:442)."""
+    """Div -> other ops (bvlc/mapping.yaml:486)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:442")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:486")
     e.apply(hub.Mul(), (A, lib.inverse(B)), (C,))
 
 
 def emit_div_4(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:444)."""
+    """Div -> other ops (bvlc/mapping.yaml:488)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:444")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:488")
     e.apply(hub.Mul(), (A, e.value(hub.Reciprocal(), (B,))), (C,))
 
 
 def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
-    """Dropout -> Dropout (bvlc/mapping.yaml:452)."""
+    """Dropout -> Dropout (bvlc/mapping.yaml:496)."""
     if mask is not None:
-        raise Refused("mask is not computed", "bvlc/mapping.yaml:452")
+        raise Refused("mask is not computed", "bvlc/mapping.yaml:496")
     if not (op.training_mode is None or not op.training_mode):
-        raise Refused("dropping is for training", "bvlc/mapping.yaml:453")
+        raise Refused("dropping is for training", "bvlc/mapping.yaml:497")
     e.layer(
         layers.Dropout(dropout_ratio=op.ratio if op.ratio is not None else 0.5),
         (data,),
@@ -844,74 +909,74 @@ def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Val
 
 
 def emit_elu(e: Emit, op: hub.Elu, X: Value, Y: Value) -> None:
-    """Elu -> ELU (bvlc/mapping.yaml:460)."""
+    """Elu -> ELU (bvlc/mapping.yaml:504)."""
     e.layer(layers.ELU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_equal(e: Emit, op: hub.Equal, A: Value, B: Value, C: Value) -> None:
-    """Equal -> other ops (bvlc/mapping.yaml:465)."""
+    """Equal -> other ops (bvlc/mapping.yaml:509)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (e.value(hub.Abs(), (e.value(hub.Sub(), (A, B)),)), 0.0)),), (C,))
 
 
 def emit_exp(e: Emit, op: hub.Exp, input: Value, output: Value) -> None:
-    """Exp -> Exp (bvlc/mapping.yaml:469)."""
+    """Exp -> Exp (bvlc/mapping.yaml:513)."""
     e.layer(layers.Exp(), (input,), tops=(output,))
 
 
 def emit_expand_1(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:477)."""
+    """Expand -> other ops (bvlc/mapping.yaml:521)."""
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     if not input.rank < output.rank:
-        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:521")
     e.apply(hub.Expand(shape=output.shape[:]), (e.value(hub.Reshape(shape=old), (input,)),), (output,))
 
 
 def emit_expand_2(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:479)."""
+    """Expand -> other ops (bvlc/mapping.yaml:523)."""
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     counts = tuple(1 if a == b else b for a, b in zip(old, output.shape, strict=True))
     if input.rank != output.rank:
-        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:479")
+        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:523")
     e.apply(hub.Tile(repeats=counts), (input,), (output,))
 
 
 def emit_flatten_1(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> Flatten (bvlc/mapping.yaml:485)."""
+    """Flatten -> Flatten (bvlc/mapping.yaml:529)."""
     if op.axis != 1:
-        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:485")
+        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:529")
     e.layer(layers.Flatten(axis=op.axis), (input,), tops=(output,))
 
 
 def emit_flatten_2(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> other ops (bvlc/mapping.yaml:488)."""
+    """Flatten -> other ops (bvlc/mapping.yaml:532)."""
     if op.axis == 1:
-        raise Refused("does not hold: axis != 1", "bvlc/mapping.yaml:488")
+        raise Refused("does not hold: axis != 1", "bvlc/mapping.yaml:532")
     e.apply(hub.Reshape(shape=output.shape[:]), (input,), (output,))
 
 
 def emit_gather_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:496)."""
+    """Gather -> other ops (bvlc/mapping.yaml:540)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:496")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:540")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:496")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:540")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:496")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:540")
     bvlc_hooks.gather(e, op, data, indices, output)
 
 
 def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:498)."""
+    """Gather -> other ops (bvlc/mapping.yaml:542)."""
     along = lib.axis_of(op.axis, data.rank)
     runs = lib.runs_of(lib.places_along(indices, data.shape[along]))
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:498")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:542")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:498")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:542")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:498")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:542")
     if not len(runs) <= 64:
-        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:502")
+        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:546")
     e.apply(
         hub.Concat(axis=along),
         [e.value(hub.Slice(starts=(r[0],), ends=(r[1],), axes=(along,)), (data,)) for r in runs],
@@ -920,14 +985,14 @@ def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:505)."""
+    """Gather -> other ops (bvlc/mapping.yaml:549)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:505")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:549")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:505")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:549")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:505")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:549")
     taken = e.value(
         hub.Gather(axis=along),
         (data, lib.reshape(indices, (lib.product(indices.shape),))),
@@ -936,16 +1001,16 @@ def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> Embed (bvlc/mapping.yaml:509)."""
+    """Gather -> Embed (bvlc/mapping.yaml:553)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:509")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:553")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:509")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:553")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:509")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:553")
     if data.rank != 2:
-        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:509")
+        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:553")
     e.layer(
         layers.Embed(input_dim=data.shape[0], num_output=data.shape[1], bias_term=False),
         (indices,),
@@ -955,16 +1020,16 @@ def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:514)."""
+    """Gather -> other ops (bvlc/mapping.yaml:558)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:514")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:558")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:514")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:558")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:514")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:558")
     if data.rank == 2:
-        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:514")
+        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:558")
     rows = e.value(
         hub.Gather(axis=0),
         (lib.reshape(data, (data.shape[0], lib.product(data.shape[1:]))), indices),
@@ -973,43 +1038,43 @@ def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_6(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> BatchReindex (bvlc/mapping.yaml:518)."""
+    """Gather -> BatchReindex (bvlc/mapping.yaml:562)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:518")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:562")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:518")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:562")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:518")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:562")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:518")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:562")
     e.layer(layers.BatchReindex(), (data, indices), tops=(output,))
 
 
 def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:520)."""
+    """Gather -> other ops (bvlc/mapping.yaml:564)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:520")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:564")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:520")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:564")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:520")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:564")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:520")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:564")
     rows = e.value(hub.Gather(axis=0), (data, e.value(hub.Reshape(shape=(-1,)), (indices,))))
     e.apply(hub.Reshape(shape=output.shape[:]), (rows,), (output,))
 
 
 def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:524)."""
+    """Gather -> other ops (bvlc/mapping.yaml:568)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:524")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:568")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:524")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:568")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:524")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:568")
     columns = e.value(
         hub.Reshape(shape=(-1, data.shape[along], lib.product(data.shape[along + 1 :]))),
         (data,),
@@ -1022,9 +1087,9 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:535)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:579)."""
     if op.transA != 1:
-        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:535")
+        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:579")
     e.apply(
         hub.Gemm(alpha=op.alpha, beta=op.beta, transB=op.transB),
         (e.value(hub.Transpose(perm=(1, 0)), (A,)), B, C),
@@ -1033,14 +1098,14 @@ def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:537)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:581)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:537")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:581")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:537")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:581")
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:537")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:581")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=False),
         (A,),
@@ -1050,18 +1115,18 @@ def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:542)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:586)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:542")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:586")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:542")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:586")
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:542")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:586")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:542")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:586")
     if lib.span_of(Y.shape, C.shape) not in ((1, 2), (0, 0)):
-        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:542")
+        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:586")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=True),
         (A,),
@@ -1071,18 +1136,18 @@ def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_4(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:549)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:593)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:549")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:593")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:549")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:593")
     e.apply(hub.Add(), (e.value(hub.Gemm(alpha=op.alpha, transB=op.transB), (A, B)), lib.times(C, op.beta)), (Y,))
 
 
 def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:551)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:595)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:551")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:595")
     e.apply(
         hub.Add(),
         (
@@ -1094,94 +1159,94 @@ def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_6(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:553)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:597)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:553")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:597")
     if op.alpha == 1:
-        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:553")
+        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:597")
     e.apply(hub.Mul(), (e.value(hub.Gemm(transB=op.transB), (A, B)), op.alpha), (Y,))
 
 
 def emit_gemm_7(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:555)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:599)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:555")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:599")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:555")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:599")
     if op.transB != 1:
-        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:555")
+        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:599")
     e.apply(hub.MatMul(), (A, e.value(hub.Transpose(perm=(1, 0)), (B,))), (Y,))
 
 
 def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:557)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:601)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:557")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:601")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:557")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:601")
     if op.transB != 0:
-        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:557")
+        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:601")
     e.apply(hub.MatMul(), (A, B), (Y,))
 
 
 def emit_global_average_pool_1(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:565)."""
+    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:609)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:565")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:609")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_average_pool_2(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:568)."""
+    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:612)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:568")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:612")
     e.apply(hub.ReduceMean(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_global_max_pool_1(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:574)."""
+    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:618)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:574")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:618")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_max_pool_2(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:577)."""
+    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:621)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:577")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:621")
     e.apply(hub.ReduceMax(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_greater_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Threshold (bvlc/mapping.yaml:583)."""
+    """Greater -> Threshold (bvlc/mapping.yaml:627)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:583")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:627")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:583")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:627")
     e.layer(layers.Threshold(threshold=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_greater_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Power + Threshold (bvlc/mapping.yaml:587)."""
+    """Greater -> Power + Threshold (bvlc/mapping.yaml:631)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:587")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:631")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:587")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:631")
     top = e.layer(layers.Power(scale=-1), (B,))
     e.layer(layers.Threshold(threshold=-lib.scalar(A)), (top,), tops=(C,))
 
 
 def emit_greater_3(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> other ops (bvlc/mapping.yaml:594)."""
+    """Greater -> other ops (bvlc/mapping.yaml:638)."""
     if lib.is_scalar(A):
-        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:594")
+        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:638")
     if lib.is_scalar(B):
-        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:594")
+        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:638")
     e.apply(hub.Greater(), (e.value(hub.Sub(), (A, B)), 0.0), (C,))
 
 
 def emit_greater_or_equal(e: Emit, op: hub.GreaterOrEqual, A: Value, B: Value, C: Value) -> None:
-    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:599)."""
+    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:643)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (B, A)),), (C,))
 
 
@@ -1193,7 +1258,7 @@ def emit_group_normalization(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:602)."""
+    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:646)."""
     count = lib.product(X.shape[1:]) // op.num_groups
     groups = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(0, op.num_groups, -1))), (X,))
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (groups,))
@@ -1217,7 +1282,7 @@ def emit_gru(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """GRU -> other ops (bvlc/mapping.yaml:631)."""
+    """GRU -> other ops (bvlc/mapping.yaml:675)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
@@ -1228,7 +1293,7 @@ def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:634)."""
+    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:678)."""
     top = e.layer(layers.Power(scale=-op.alpha, shift=1 - op.beta), (X,))
     top = e.layer(layers.ReLU(), (top,))
     top = e.layer(layers.Power(scale=-1, shift=1), (top,))
@@ -1236,9 +1301,9 @@ def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (bvlc/mapping.yaml:645)."""
+    """Identity -> Parameter (bvlc/mapping.yaml:689)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:645")
+        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:689")
     e.layer(
         layers.Parameter(shape=layers.BlobShape(dim=input.shape[:])),
         (),
@@ -1248,9 +1313,9 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (bvlc/mapping.yaml:650)."""
+    """Identity -> Split (bvlc/mapping.yaml:694)."""
     if lib.is_constant(input):
-        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:650")
+        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:694")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
@@ -1262,7 +1327,7 @@ def emit_instance_normalization(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:655)."""
+    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:699)."""
     count = lib.product(input.shape[2:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (input,))
     centred = e.layer(layers.Bias(axis=0), (input, means))
@@ -1282,15 +1347,15 @@ def emit_layer_normalization(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:680)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:724)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:684")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:728")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:684")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:728")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:684")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:728")
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (centred,))
@@ -1308,51 +1373,51 @@ def emit_layer_normalization(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:711)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:755)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:716)."""
+    """Less -> other ops (bvlc/mapping.yaml:760)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:719)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:763)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:722)."""
+    """Log -> Log (bvlc/mapping.yaml:766)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:726)."""
+    """LRN -> LRN (bvlc/mapping.yaml:770)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:726")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:770")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:726")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:770")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:729)."""
+    """LRN -> other ops (bvlc/mapping.yaml:773)."""
     places = lib.product(X.shape[2:])
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:729")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:773")
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
     e.apply(hub.Reshape(shape=(0,) + X.shape[1:]), (normal,), (Y,))
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:737)."""
+    """LRN -> other ops (bvlc/mapping.yaml:781)."""
     channels = X.shape[1]
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:737")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:781")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:737")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:781")
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
         (
@@ -1388,20 +1453,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:746)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:790)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:750)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:794)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:750")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:794")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:750")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:794")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:750")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:794")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:750")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:794")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1411,137 +1476,137 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:758)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:802)."""
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:758")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:802")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:758")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:802")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:758")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:802")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:758")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:802")
     stack = e.value(hub.Reshape(shape=(-1, depth, 1, width)), (B,))
     mixed = e.value(hub.Conv(kernel_shape=(1, 1)), (stack, lib.reshape(A, (rows, depth, 1, 1))))
     e.apply(hub.Reshape(shape=lib.free_batch(Y.shape, B.rank > 2)), (mixed,), (Y,))
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:767)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:811)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:767")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:811")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:767")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:811")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:767")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:811")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:769)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:813)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:769")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:813")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:769")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:813")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:769")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:813")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:772)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:816)."""
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:772")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:816")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:772")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:816")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:772")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:816")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:772")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:816")
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
     e.apply(hub.ReduceSum(axes=(-1,), keepdims=0), (e.value(hub.Mul(), (rows, columns)),), (Y,))
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:779)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:823)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:779")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:823")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:779")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:823")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:781)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:825)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:781")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:825")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:787)."""
+    """Max -> other ops (bvlc/mapping.yaml:831)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:787")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:831")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:789)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:833)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:789")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:833")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:789",
+            "bvlc/mapping.yaml:833",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:792)."""
+    """Max -> other ops (bvlc/mapping.yaml:836)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:792")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:836")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:792")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:836")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:792")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:836")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:792")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:836")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:794)."""
+    """Max -> other ops (bvlc/mapping.yaml:838)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:794")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:838")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:794")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:838")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:794")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:838")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:794")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:838")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:796)."""
+    """Max -> other ops (bvlc/mapping.yaml:840)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:796")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:840")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:798)."""
+    """Max -> other ops (bvlc/mapping.yaml:842)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:798")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:842")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:798")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:842")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:798")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:842")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1550,13 +1615,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:800)."""
+    """Max -> other ops (bvlc/mapping.yaml:844)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:800")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:844")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:800")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:844")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:800")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:844")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1578,8 +1643,8 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
         raise Refused("does not hold: not has(Indices)", "bvlc_master/mapping.yaml:46")
     if Indices is not None:
         raise Refused(
-            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
-            "bvlc/mapping.yaml:814",
+            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
+            "bvlc/mapping.yaml:858",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
         raise Refused("Caffe would compute another number of windows", "bvlc_master/mapping.yaml:48")
@@ -1600,20 +1665,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:818)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:862)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:818")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:862")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:818")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:862")
     if Indices is not None:
         raise Refused(
-            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
-            "bvlc/mapping.yaml:814",
+            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
+            "bvlc/mapping.yaml:858",
         )
     e.layer(
         layers.Pooling(
@@ -1631,7 +1696,7 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:829)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:873)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
@@ -1639,15 +1704,15 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:829")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:873")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:829")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:873")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:829")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:873")
     if Indices is not None:
         raise Refused(
-            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
-            "bvlc/mapping.yaml:814",
+            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
+            "bvlc/mapping.yaml:858",
         )
     every = e.value(
         hub.MaxPool(
@@ -1661,34 +1726,34 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:834)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:878)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:834")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:878")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:834")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:878")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:834")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:878")
     if Indices is not None:
         raise Refused(
-            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
-            "bvlc/mapping.yaml:814",
+            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
+            "bvlc/mapping.yaml:858",
         )
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:838)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:882)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:838")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:882")
     if Indices is not None:
         raise Refused(
-            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
-            "bvlc/mapping.yaml:814",
+            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
+            "bvlc/mapping.yaml:858",
         )
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
@@ -1704,15 +1769,15 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:843)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:887)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:887")
     if Indices is not None:
         raise Refused(
-            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
-            "bvlc/mapping.yaml:814",
+            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
+            "bvlc/mapping.yaml:858",
         )
     padded = e.value(
         hub.Pad(
@@ -1729,16 +1794,16 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:847)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:891)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:847")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:891")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:847")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:891")
     if Indices is not None:
         raise Refused(
-            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
-            "bvlc/mapping.yaml:814",
+            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
+            "bvlc/mapping.yaml:858",
         )
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
@@ -1750,17 +1815,17 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:857)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:901)."""
     axes = len(op.kernel_shape)
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:857")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:901")
     if Indices is not None:
         raise Refused(
-            "places of maxima are not written (Caffe counts them within each channel, ONNX over the whole blob); use the maxima only",
-            "bvlc/mapping.yaml:814",
+            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
+            "bvlc/mapping.yaml:858",
         )
     flat = e.value(
         hub.MaxPool(kernel_shape=k[1:], strides=s[1:], dilations=op.dilations[1:]),
@@ -1780,11 +1845,11 @@ def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:870)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:914)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:871")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:915")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:871")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:915")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1798,11 +1863,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:882)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:926)."""
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:882")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:926")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:879")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:923")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1812,53 +1877,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:884)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:928)."""
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:884")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:928")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:879")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:923")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:890)."""
+    """Min -> other ops (bvlc/mapping.yaml:934)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:890")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:934")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:890")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:934")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:890")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:934")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:890")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:934")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:892)."""
+    """Min -> other ops (bvlc/mapping.yaml:936)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:892")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:936")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:892")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:936")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:892")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:936")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:892")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:936")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:894)."""
+    """Min -> other ops (bvlc/mapping.yaml:938)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:894")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:938")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:896)."""
+    """Min -> other ops (bvlc/mapping.yaml:940)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:896")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:940")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:896")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:940")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1867,11 +1932,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:898)."""
+    """Min -> other ops (bvlc/mapping.yaml:942)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:898")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:942")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:898")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:942")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -1880,41 +1945,41 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:904)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:948)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:904")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:948")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:904")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:948")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:904")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:948")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:908)."""
+    """Mul -> other ops (bvlc/mapping.yaml:952)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:908")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:952")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:908")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:952")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:910)."""
+    """Mul -> Power (bvlc/mapping.yaml:954)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:910")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:954")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:910")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:954")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:914)."""
+    """Mul -> Scale (bvlc/mapping.yaml:958)."""
     span = lib.span_of(A.shape, B.shape)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:914")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:958")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:914")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:958")
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -1924,79 +1989,79 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Reshape + Scale (bvlc/mapping.yaml:923)."""
+    """Mul -> Reshape + Scale (bvlc/mapping.yaml:967)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:967")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:967")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:967")
     shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
     e.layer(layers.Scale(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:932)."""
+    """Mul -> other ops (bvlc/mapping.yaml:976)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:932")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:976")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:932")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:976")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:934)."""
+    """Mul -> other ops (bvlc/mapping.yaml:978)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:934")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:978")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:936)."""
+    """Mul -> other ops (bvlc/mapping.yaml:980)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:936",
+            "bvlc/mapping.yaml:980",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:938)."""
+    """Mul -> other ops (bvlc/mapping.yaml:982)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:938")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:982")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:938")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:982")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:946)."""
+    """Neg -> Power (bvlc/mapping.yaml:990)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:951)."""
+    """Not -> Power (bvlc/mapping.yaml:995)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:956)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:1000)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:956")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1000")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:956")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1000")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:956")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1000")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:959)."""
+    """Or -> other ops (bvlc/mapping.yaml:1003)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:959")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1003")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:959")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1003")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -2005,17 +2070,17 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:972)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1016)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:972")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1016")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:974)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1018)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -2023,25 +2088,25 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
     grown = tuple(max(0, p[0]) for p in pairs) + tuple(max(0, p[1]) for p in pairs)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1018")
     cut = e.value(hub.Slice(starts=inner, ends=outer), (data,))
     e.apply(hub.Pad(mode=op.mode, pads=grown, constant_value=value), (cut,), (output,))
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:978)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1022)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:978")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1022")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:978")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1022")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:978")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1022")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:978")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1022")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2054,7 +2119,7 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:981)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1025)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
@@ -2063,7 +2128,7 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     before = pairs[axis][0]
     behind = pairs[axis][1]
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:981")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1025")
     grain = e.value(
         hub.Add(),
         (
@@ -2088,13 +2153,13 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:992)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1036)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:992")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1036")
     part = e.value(
         hub.Gather(axis=axis),
         (data, lib.whole(lib.pad_places(op.mode, data.shape[axis], pairs[axis]))),
@@ -2103,49 +2168,49 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:999)."""
+    """Pow -> Power (bvlc/mapping.yaml:1043)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:999")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1043")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:999")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1043")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:1003)."""
+    """Pow -> Exp (bvlc/mapping.yaml:1047)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1047")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1047")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1047")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1011)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1055)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1011")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1055")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1011")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1055")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1011")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1055")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1016)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1060)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1016")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1060")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1016")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1060")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1016")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1060")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:1020)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:1064)."""
     e.apply(
         hub.Sub(),
         (
@@ -2157,19 +2222,19 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:1024)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:1068)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:1031)."""
+    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:1075)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1031")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1075")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1031")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1075")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1031")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1075")
     top = e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2177,80 +2242,80 @@ def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1038)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1082)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1038")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1082")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1051)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1095)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1051")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1095")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1051")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1095")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1051")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1095")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1051")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1095")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1048")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1092")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1053)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1097)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1053")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1097")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1048")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1092")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.MaxPool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1058)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1102)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1058")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1102")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1048")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1092")
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1075)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1119)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1075")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1119")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1075")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1119")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1075")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1119")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1072")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1116")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1077)."""
+    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1121)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1077")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1121")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1077")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1121")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1072")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1116")
     top = e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2258,49 +2323,49 @@ def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1084)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1128)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1084")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1128")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1084")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1128")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1084")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1128")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1072")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1116")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1086)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1130)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1086")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1130")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1072")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1116")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.AveragePool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1091)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1135)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1091")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1135")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1072")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1116")
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1099)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1143)."""
     e.apply(
         hub.Neg(),
         (
@@ -2318,20 +2383,20 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1105)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1149)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1105")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1149")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1107)."""
+    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1151)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1107")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1151")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1107")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1151")
     top = e.layer(layers.Reduction(axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2339,10 +2404,10 @@ def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1114)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1158)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1114")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1158")
     e.apply(
         hub.Mul(),
         (
@@ -2354,14 +2419,14 @@ def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1123)."""
+    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1167)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1123")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1167")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1123")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1167")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1123")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1167")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2369,23 +2434,23 @@ def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, redu
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1130)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1174)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1130")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1174")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1134)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1178)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1138)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1182)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1139")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1183")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2394,11 +2459,11 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1147)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1191)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1151")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1195")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
     top = e.layer(layers.Scale(axis=0), (X, factors))
@@ -2422,27 +2487,27 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1173)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1217)."""
     size = R.shape[2]
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1173")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1217")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1173")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1217")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1173")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1217")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1173")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1217")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1173")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1217")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1175")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1219")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1175")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1219")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1175")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1219")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1175")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1219")
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
     top = e.layer(
@@ -2472,47 +2537,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1199)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1243)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1202)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1246)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1215)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1259)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1215")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1259")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1215")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1259")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1217)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1261)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1261")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1261")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1261")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1222)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1266)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2520,11 +2585,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1222")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1266")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1222")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1266")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1222")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1266")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2535,7 +2600,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1228)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1272)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2543,13 +2608,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1228")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1272")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1228")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1272")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1228")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1272")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1228")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1272")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2560,16 +2625,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1234)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1278)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1234")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1278")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1234")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1278")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2583,7 +2648,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1239)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1283)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2593,13 +2658,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1239")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1283")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1239")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1283")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1239")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1283")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1239")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1283")
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
     e.apply(
         hub.Conv(kernel_shape=window, strides=strides[2:], group=channels),
@@ -2609,7 +2674,7 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1246)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1290)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2617,7 +2682,7 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     at = lib.first_step(by)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1246")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1290")
     part = e.value(
         hub.Gather(axis=along[at]),
         (data, lib.whole(lib.slice_range(data.shape[along[at]], starts[at], ends[at], by[at]))),
@@ -2635,17 +2700,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1253)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1297)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1258)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1302)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1262)."""
+    """Split -> Slice (bvlc/mapping.yaml:1306)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2655,149 +2720,149 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1271)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1315)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1275)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1319)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1280)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1324)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1280")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1324")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1280")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1324")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1280")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1324")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1283)."""
+    """Sub -> Power (bvlc/mapping.yaml:1327)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1283")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1327")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1283")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1327")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1287)."""
+    """Sub -> Power (bvlc/mapping.yaml:1331)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1287")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1331")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1287")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1331")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1291)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1335)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1291")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1335")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1293)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1337)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1293")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1337")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1302)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1346)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1302")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1346")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1304)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1348)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1304")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1348")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1304",
+            "bvlc/mapping.yaml:1348",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1307)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1351)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1307")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1351")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1309)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1353)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1309")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1353")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1314)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1358)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1321)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1365)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1321")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1365")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1323)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1367)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1323")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1367")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1323")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1367")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1326)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1370)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1326")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1370")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1326")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1370")
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1334)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1378)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1334")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1378")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1342)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1386)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1342")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1386")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1345)."""
+    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1389)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1345")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1389")
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(swap[0], 1, swap[1] * swap[2], swap[3]))), (data,))
     top = e.layer(layers.Im2col(kernel_h=swap[2], kernel_w=1, stride_h=swap[2], stride_w=1), (top,))
     e.layer(
@@ -2808,11 +2873,11 @@ def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1353)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1397)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1353")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1397")
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
     whole = e.value(hub.Transpose(perm=lib.other_swaps(data.shape, op.perm)), (half,))
@@ -2820,18 +2885,18 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1362)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1406)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1369)."""
+    """Where -> other ops (bvlc/mapping.yaml:1413)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1369")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1413")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1369")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1413")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1369")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1413")
     e.apply(
         hub.Add(),
         (
@@ -2843,13 +2908,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1371)."""
+    """Where -> other ops (bvlc/mapping.yaml:1415)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1371")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1415")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1371")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1415")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1371")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1415")
     e.apply(
         hub.Add(),
         (
@@ -2861,19 +2926,19 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1373)."""
+    """Where -> other ops (bvlc/mapping.yaml:1417)."""
     on = lib.element_type("float32")
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1373")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1417")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1375",
+            "bvlc/mapping.yaml:1419",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1375",
+            "bvlc/mapping.yaml:1419",
         )
     gate = e.value(hub.Cast(to=on), (condition,))
     e.apply(
@@ -2932,342 +2997,345 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         "windows of one to three axes, each of which holds an element of the input",
     ),
     hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:261"),)),
+    caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:274"),)),
+    caffe_ops.MaxUnpool: Rule((Alternative(emit_max_unpool, "bvlc/mapping.yaml:289"),)),
+    caffe_ops.Places: Rule((Alternative(emit_places, "bvlc/mapping.yaml:313"),)),
     hub.Cast: Rule(
         (
-            Alternative(emit_cast_1, "bvlc/mapping.yaml:275"),
-            Alternative(emit_cast_2, "bvlc/mapping.yaml:277"),
+            Alternative(emit_cast_1, "bvlc/mapping.yaml:319"),
+            Alternative(emit_cast_2, "bvlc/mapping.yaml:321"),
         ),
     ),
     hub.Clip: Rule(
         (
             Alternative(emit_clip_1, "bvlc_master/mapping.yaml:32"),
-            Alternative(emit_clip_2, "bvlc/mapping.yaml:283"),
-            Alternative(emit_clip_3, "bvlc/mapping.yaml:285"),
-            Alternative(emit_clip_4, "bvlc/mapping.yaml:287"),
-            Alternative(emit_clip_5, "bvlc/mapping.yaml:295"),
-            Alternative(emit_clip_6, "bvlc/mapping.yaml:309"),
+            Alternative(emit_clip_2, "bvlc/mapping.yaml:327"),
+            Alternative(emit_clip_3, "bvlc/mapping.yaml:329"),
+            Alternative(emit_clip_4, "bvlc/mapping.yaml:331"),
+            Alternative(emit_clip_5, "bvlc/mapping.yaml:339"),
+            Alternative(emit_clip_6, "bvlc/mapping.yaml:353"),
         ),
         "bounds that are known, the lower one first",
     ),
     hub.Concat: Rule(
         (
-            Alternative(emit_concat_1, "bvlc/mapping.yaml:318"),
-            Alternative(emit_concat_2, "bvlc/mapping.yaml:322"),
-            Alternative(emit_concat_3, "bvlc/mapping.yaml:329"),
+            Alternative(emit_concat_1, "bvlc/mapping.yaml:362"),
+            Alternative(emit_concat_2, "bvlc/mapping.yaml:366"),
+            Alternative(emit_concat_3, "bvlc/mapping.yaml:373"),
         ),
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "bvlc/mapping.yaml:337"),
-            Alternative(emit_conv_2, "bvlc/mapping.yaml:351"),
-            Alternative(emit_conv_3, "bvlc/mapping.yaml:363"),
+            Alternative(emit_conv_1, "bvlc/mapping.yaml:381"),
+            Alternative(emit_conv_2, "bvlc/mapping.yaml:395"),
+            Alternative(emit_conv_3, "bvlc/mapping.yaml:407"),
         ),
     ),
     hub.ConvTranspose: Rule(
         (
-            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:382"),
-            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:398"),
-            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:412"),
-            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:424"),
+            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:426"),
+            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:442"),
+            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:456"),
+            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:468"),
         ),
     ),
     hub.Div: Rule(
         (
-            Alternative(emit_div_1, "bvlc/mapping.yaml:434"),
-            Alternative(emit_div_2, "bvlc/mapping.yaml:438"),
-            Alternative(emit_div_3, "bvlc/mapping.yaml:442"),
-            Alternative(emit_div_4, "bvlc/mapping.yaml:444"),
+            Alternative(emit_div_1, "bvlc/mapping.yaml:478"),
+            Alternative(emit_div_2, "bvlc/mapping.yaml:482"),
+            Alternative(emit_div_3, "bvlc/mapping.yaml:486"),
+            Alternative(emit_div_4, "bvlc/mapping.yaml:488"),
         ),
     ),
-    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:452"),)),
-    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:460"),)),
-    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:465"),)),
-    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:469"),)),
+    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:496"),)),
+    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:504"),)),
+    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:509"),)),
+    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:513"),)),
     hub.Expand: Rule(
         (
-            Alternative(emit_expand_1, "bvlc/mapping.yaml:477"),
-            Alternative(emit_expand_2, "bvlc/mapping.yaml:479"),
+            Alternative(emit_expand_1, "bvlc/mapping.yaml:521"),
+            Alternative(emit_expand_2, "bvlc/mapping.yaml:523"),
         ),
     ),
     hub.Flatten: Rule(
         (
-            Alternative(emit_flatten_1, "bvlc/mapping.yaml:485"),
-            Alternative(emit_flatten_2, "bvlc/mapping.yaml:488"),
+            Alternative(emit_flatten_1, "bvlc/mapping.yaml:529"),
+            Alternative(emit_flatten_2, "bvlc/mapping.yaml:532"),
         ),
     ),
     hub.Gather: Rule(
         (
-            Alternative(emit_gather_1, "bvlc/mapping.yaml:496"),
-            Alternative(emit_gather_2, "bvlc/mapping.yaml:498"),
-            Alternative(emit_gather_3, "bvlc/mapping.yaml:505"),
-            Alternative(emit_gather_4, "bvlc/mapping.yaml:509"),
-            Alternative(emit_gather_5, "bvlc/mapping.yaml:514"),
-            Alternative(emit_gather_6, "bvlc/mapping.yaml:518"),
-            Alternative(emit_gather_7, "bvlc/mapping.yaml:520"),
-            Alternative(emit_gather_8, "bvlc/mapping.yaml:524"),
+            Alternative(emit_gather_1, "bvlc/mapping.yaml:540"),
+            Alternative(emit_gather_2, "bvlc/mapping.yaml:542"),
+            Alternative(emit_gather_3, "bvlc/mapping.yaml:549"),
+            Alternative(emit_gather_4, "bvlc/mapping.yaml:553"),
+            Alternative(emit_gather_5, "bvlc/mapping.yaml:558"),
+            Alternative(emit_gather_6, "bvlc/mapping.yaml:562"),
+            Alternative(emit_gather_7, "bvlc/mapping.yaml:564"),
+            Alternative(emit_gather_8, "bvlc/mapping.yaml:568"),
         ),
         "known places along any axis, or computed ones along the first",
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "bvlc/mapping.yaml:535"),
-            Alternative(emit_gemm_2, "bvlc/mapping.yaml:537"),
-            Alternative(emit_gemm_3, "bvlc/mapping.yaml:542"),
-            Alternative(emit_gemm_4, "bvlc/mapping.yaml:549"),
-            Alternative(emit_gemm_5, "bvlc/mapping.yaml:551"),
-            Alternative(emit_gemm_6, "bvlc/mapping.yaml:553"),
-            Alternative(emit_gemm_7, "bvlc/mapping.yaml:555"),
-            Alternative(emit_gemm_8, "bvlc/mapping.yaml:557"),
+            Alternative(emit_gemm_1, "bvlc/mapping.yaml:579"),
+            Alternative(emit_gemm_2, "bvlc/mapping.yaml:581"),
+            Alternative(emit_gemm_3, "bvlc/mapping.yaml:586"),
+            Alternative(emit_gemm_4, "bvlc/mapping.yaml:593"),
+            Alternative(emit_gemm_5, "bvlc/mapping.yaml:595"),
+            Alternative(emit_gemm_6, "bvlc/mapping.yaml:597"),
+            Alternative(emit_gemm_7, "bvlc/mapping.yaml:599"),
+            Alternative(emit_gemm_8, "bvlc/mapping.yaml:601"),
         ),
     ),
     hub.GlobalAveragePool: Rule(
         (
-            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:565"),
-            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:568"),
+            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:609"),
+            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:612"),
         ),
     ),
     hub.GlobalMaxPool: Rule(
         (
-            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:574"),
-            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:577"),
+            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:618"),
+            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:621"),
         ),
     ),
     hub.Greater: Rule(
         (
-            Alternative(emit_greater_1, "bvlc/mapping.yaml:583"),
-            Alternative(emit_greater_2, "bvlc/mapping.yaml:587"),
-            Alternative(emit_greater_3, "bvlc/mapping.yaml:594"),
+            Alternative(emit_greater_1, "bvlc/mapping.yaml:627"),
+            Alternative(emit_greater_2, "bvlc/mapping.yaml:631"),
+            Alternative(emit_greater_3, "bvlc/mapping.yaml:638"),
         ),
     ),
-    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:599"),)),
-    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:602"),)),
-    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:631"),)),
+    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:643"),)),
+    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:646"),)),
+    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:675"),)),
     hub.HardSigmoid: Rule(
         (
             Alternative(emit_hard_sigmoid_1, "bvlc_master/mapping.yaml:38"),
-            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:634"),
+            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:678"),
         ),
     ),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "bvlc/mapping.yaml:645"),
-            Alternative(emit_identity_2, "bvlc/mapping.yaml:650"),
+            Alternative(emit_identity_1, "bvlc/mapping.yaml:689"),
+            Alternative(emit_identity_2, "bvlc/mapping.yaml:694"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:655"),)),
-    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:680"),)),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:711"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:716"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:719"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:722"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:699"),)),
+    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:724"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:755"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:760"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:763"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:766"),)),
     hub.LRN: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:726"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:729"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:737"),
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:770"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:773"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:781"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:746"),)),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:790"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:750"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:758"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:767"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:769"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:772"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:779"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:781"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:794"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:802"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:811"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:813"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:816"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:823"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:825"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:787"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:789"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:792"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:794"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:796"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:798"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:800"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:831"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:833"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:836"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:838"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:840"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:842"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:844"),
         ),
     ),
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "bvlc_master/mapping.yaml:46"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:818"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:829"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:834"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:838"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:843"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:847"),
-            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:857"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:862"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:873"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:878"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:882"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:887"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:891"),
+            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:901"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:870"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:914"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:882"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:884"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:926"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:928"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:890"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:892"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:894"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:896"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:898"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:934"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:936"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:938"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:940"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:942"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:904"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:908"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:910"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:914"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:923"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:932"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:934"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:936"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:938"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:948"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:952"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:954"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:958"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:967"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:976"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:978"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:980"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:982"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:946"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:951"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:990"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:995"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:956"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:959"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:1000"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:1003"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:972"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:974"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:978"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:981"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:992"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:1016"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:1018"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:1022"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:1025"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:1036"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:999"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:1003"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:1043"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:1047"),
         ),
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1011"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1016"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1020"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1055"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1060"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1064"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1024"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1068"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1031"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1038"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1075"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1082"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1051"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1053"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1058"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1095"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1097"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1102"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1075"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1077"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1084"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1086"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1091"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1119"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1121"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1128"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1130"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1135"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1099"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1143"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1105"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1107"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1114"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1149"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1151"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1158"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1123"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1130"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1167"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1174"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1134"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1138"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1147"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1178"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1182"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1191"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1173",
+                "bvlc/mapping.yaml:1217",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1199"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1243"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1202"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1246"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1215"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1217"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1222"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1228"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1234"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1239"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1246"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1259"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1261"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1266"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1272"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1278"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1283"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1290"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1253"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1258"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1262"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1271"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1275"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1297"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1302"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1306"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1315"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1319"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1280"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1283"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1287"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1291"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1293"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1324"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1327"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1331"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1335"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1337"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1302"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1304"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1307"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1309"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1346"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1348"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1351"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1353"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1314"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1358"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1321"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1323"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1326"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1365"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1367"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1370"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1334"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1378"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1342"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1345"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1353"),
+            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1386"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1389"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1397"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1362"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1406"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1369"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1371"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1373"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1413"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1415"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1417"),
         ),
     ),
     hub.Swish: Rule((Alternative(emit_swish, "bvlc_master/mapping.yaml:62"),)),

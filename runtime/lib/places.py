@@ -107,12 +107,18 @@ def steps_from_zero(count: int) -> Array:
     return Dense(np.arange(count, dtype=np.float32))
 
 
-def plane_offsets(shape: Ints) -> Array:
-    """Return (N, C): how many elements lie before each plane of a blob (N, C, ...)."""
-    if np.prod(shape, dtype=np.int64) >= 2**24:
+def plane_offsets(batch: int, channels: int, plane: int) -> Array:
+    """Return (N, C): how many elements lie before each plane of a blob."""
+    if batch * channels * plane >= 2**24:
         raise Refused("a float32 does not count this many places")
-    plane = int(np.prod(shape[2:], dtype=np.int64))
-    return Dense((np.arange(shape[0] * shape[1]) * plane).reshape(shape[0], shape[1]).astype(np.float32))
+    return Dense((np.arange(batch * channels) * plane).reshape(batch, channels).astype(np.float32))
+
+
+def plane_places(height: int, width: int, whole: int) -> Array:
+    """Return (height, width): the place of each element in planes that are `whole` wide."""
+    if height * whole >= 2**24:
+        raise Refused("a float32 does not count this many places")
+    return Dense((np.arange(height)[:, None] * whole + np.arange(width)).astype(np.float32))
 
 
 def _turns(at: NDArray) -> NDArray:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from caffeforge.generated import hub
-from caffeforge.runtime.graph import Value
+from caffeforge.runtime.graph import Node, Value
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.layout import reshaped
 from caffeforge.runtime.torch_front.registry import Result, torch_op
@@ -79,6 +79,13 @@ def max_unpool2d(call: Call) -> Value:
     aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor
     """
     x, places = call.batched("self", 2), call.value("indices")
+    pool = _pool_of(places)
+    if pool is not None:
+        node, op = pool
+        source, (values, flat) = node.inputs[0], node.outputs
+        if source is not None and (values.dims, source.dims) == (x.dims, call.dims):
+            back = hub.MaxUnpool(kernel_shape=op.kernel_shape, strides=op.strides, output_shape=call.dims)
+            return call.node(back, x, flat)
     n, c, h, w = x.shape[:]
     rows = [reshaped(call, value, (n, c, h * w)) for value in (places, x)]
     empty = call.full((n, c, math.prod(call.dims[2:])), 0.0)
@@ -111,6 +118,17 @@ def avg_pool(call: Call) -> Value:
         x, windows = _padded(call, x, windows, windows.pads + windows.pads)
         counted = False
     return _average(call, x, windows, counted)
+
+
+def _pool_of(places: Value) -> tuple[Node, hub.MaxPool] | None:
+    """Return the pool whose places these are, within each plane, if its windows lie side by side."""
+    producer = places.producer
+    through = producer.inputs[0] if producer is not None and isinstance(producer.op, hub.Mod) else None
+    pool = through.producer if through is not None else None
+    if pool is None or not isinstance(pool.op, hub.MaxPool):
+        return None
+    side_by_side = pool.op.kernel_shape == pool.op.strides and not any(pool.op.pads)
+    return (pool, pool.op) if side_by_side and set(pool.op.dilations) == {1} else None
 
 
 def _max_pool(call: Call) -> tuple[Value, hub.MaxPool]:
