@@ -6,7 +6,14 @@ from base64 import b64encode
 from dataclasses import replace
 from textwrap import wrap
 
-from caffeforge.generator import compatibility, coverage, custom_ops, hub_own, message_classes
+from caffeforge.generator import (
+    compatibility,
+    coverage,
+    custom_ops,
+    hub_own,
+    message_classes,
+    older_schemas,
+)
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.emitters import Emitters
@@ -63,7 +70,9 @@ def files(
     hub_own.clashes(mapping.custom, hub, diagnostics)
     hub = replace(hub, ops=hub.ops | custom_ops.hub_ops(mapping.custom, printer))
     inheritance.meaningless = compatibility.meaningless(mapping.layers, types)
-    emit = Emitters(schema, types, hub, printer, inheritance).context(mapping.ops, mapping.net)
+    inheritance.sizes = older_schemas.sizes(mapping.layers, types)
+    older = older_schemas.values(mapping.layers)
+    emit = Emitters(schema, types, hub, printer, inheritance, older).context(mapping.ops, mapping.net)
     readers = Readers(schema, types, hub, printer, inheritance)
     constraints = [rule for rule in mapping.constraints if rule.type.text not in mapping.unread]
     read = readers.context(mapping.layers) | readers.constraints(constraints, mapping.layers)

@@ -7,7 +7,7 @@ that it leaves out of the same message. One that reads a field of another defaul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
@@ -59,6 +59,8 @@ class Inheritance:
         file: the backend's own mapping; rules of other files are inherited.
         written_against: for each mapping file, the schema that its rules were written for.
         meaningless: fields that do not matter for inference, whatever their default.
+        sizes: those that may have one value for all axes where the base has one for each; an absent one
+            is 0, or the size given here.
     """
 
     file: str
@@ -66,6 +68,7 @@ class Inheritance:
     written_against: Mapping[str, ProtoSchema]
     dropped: list[Dropped] = field(default_factory=list)
     meaningless: frozenset[Touched] = frozenset()
+    sizes: Mapping[Touched, int] = field(default_factory=dict)
 
     def is_inherited(self, position: Position) -> bool:
         """Tell whether a rule stands in another file than the backend's own mapping."""
@@ -95,7 +98,8 @@ class Inheritance:
                 return f"{message}.{name} does not exist"
             if new.kind != old.kind:
                 return f"{message}.{name} has kind {new.kind}, {old.kind} is expected"
-            if new.label != old.label and "repeated" in (new.label, old.label):
+            is_size = new.label == "optional" and (message, name) in self.sizes
+            if new.label != old.label and "repeated" in (new.label, old.label) and not is_size:
                 return f"{message}.{name} has label {new.label}, {old.label} is expected"
         absent = (self._absent(base, touched) for touched in uses.absent)
         read = (self._default(base, touched) for touched in uses.read)
@@ -118,10 +122,12 @@ class Inheritance:
 
     def _default(self, base: ProtoSchema, touched: Touched) -> str:
         old, new = _field(base, *touched), _field(self.schema, *touched)
-        if old is None or new is None or "repeated" in (old.label, new.label) or new.label == "required":
+        if old is None or new is None or new.label in ("required", "repeated"):
             return ""
+        if old.label == "repeated":
+            old = replace(old, label="optional", default=self.sizes.get(touched, 0))
         was, is_now = effective_default(old, base), effective_default(new, self.schema)
-        if was == is_now:
+        if was == is_now or (not is_now and touched in self.sizes):
             return ""
         return f"{'.'.join(touched)} has default {is_now}, {was} is expected"
 

@@ -16,6 +16,7 @@ from caffeforge.generator.hub_schema import HubOp, HubSchema
 from caffeforge.generator.mapping import Alternative, LayerEntry, NetRule, Rule
 from caffeforge.generator.message_classes import LayerType
 from caffeforge.generator.names import TAKEN, free_name, function_name, place
+from caffeforge.generator.older_schemas import Older, without_missing
 from caffeforge.generator.parameters import ParameterPrinter
 from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, is_name, literal, tuple_of
@@ -38,6 +39,7 @@ class Emitters:
     hub: HubSchema
     printer: Printer
     inheritance: Inheritance | None = None
+    older: Older = field(default_factory=dict)
     prefix: str = "emit"
     hooks: Hooks = field(default_factory=Hooks)
 
@@ -98,6 +100,8 @@ class Emitters:
         return None if self.inheritance.drops(op.name, alternative.position, found, uses) else function
 
     def _function(self, name: Code, op: HubOp, alternative: Alternative) -> dict[str, Any]:
+        fields = {kind: [f.name for f in layer.fields] for kind, layer in self.layer_types.items()}
+        alternative = without_missing(alternative, fields, self.older)
         parameters, scope = self._parameters(op)
         names = [p.partition(":")[0] for p in parameters]
         taken = RESERVED | set(names)

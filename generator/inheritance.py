@@ -21,6 +21,7 @@ SHARED = (
     "any_of",
     "example",
     "witness",
+    "before",
 )  # stay outside of alternatives
 
 

@@ -13,7 +13,7 @@ from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.yaml_reader import YamlReader
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar
 
-FORM = ("field", "message", "types", "layers", "ops", "note", "source")
+FORM = ("field", "message", "types", "layers", "ops", "fallback", "note", "source")
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,12 @@ class KnownLayer:
     Attributes:
         id: its name, as ``reorg.darknet``.
         field: the field of LayerParameter that holds the parameters; None for a layer without any.
-        message: the form of each field of the message, as ``uint32`` or ``repeated uint32``, by name;
-            those named with a ``?`` may be missing.
+        message: the form of each field of the message, as ``uint32``, ``repeated uint32`` or
+            ``enum LEARN INFERENCE``, by name; those named with a ``?`` may be missing.
         types: the layer types that have this meaning.
         layers: the rule for reading them, None if they can only be written.
         ops: for each op the alternative, or the list of alternatives, that writes it.
+        fallback: likewise, where the base cannot write it.
     """
 
     id: Scalar
@@ -36,6 +37,7 @@ class KnownLayer:
     types: tuple[Scalar, ...]
     layers: Node | None
     ops: tuple[tuple[Scalar, Node], ...]
+    fallback: tuple[tuple[Scalar, Node], ...]
 
     def misfit(self, schema: ProtoSchema) -> str:
         """Return why a schema cannot have these layers, empty if it can."""
@@ -51,7 +53,9 @@ class KnownLayer:
             form = due.pop(field.name, None) or due.pop(f"{field.name}?", None)
             if form is None:
                 return f"{found.type} has a field {field.name}, which says something more"
-            if form != _form(field):
+            kind, *words = form.split() if form.startswith("enum ") else (form,)
+            values = [value for value, _ in schema.enums[field.type].values] if words else []
+            if kind != _form(field) or not set(words) <= set(values):
                 return f"{found.type}.{field.name} is {_form(field)}, {form} is expected"
         missing = next((name for name in due if not name.endswith("?")), "")
         return f"{found.type} has no field {missing}" if missing else ""
@@ -79,6 +83,7 @@ class _Reader(YamlReader):
             self._words(types) if types is not None else (),
             entry.get("layers"),
             self._entries(entry, "ops"),
+            self._entries(entry, "fallback"),
         )
 
 

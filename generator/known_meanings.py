@@ -108,11 +108,9 @@ def lay_over(base: Mapping, known: Iterable[KnownLayer]) -> Mapping:
         base = _with(base, "types", [(word, param) for word in layer.types], named)
         rules = [(word, layer.layers) for word in layer.types if layer.layers is not None]
         base = _with(base, "layers", rules, named)
-        ops = base.get("ops")
-        for op, ways in layer.ops:
-            old = ops.get(op.text) if isinstance(ops, Mapping) else None
-            rule = _before(ways, old if isinstance(old, Mapping) else None)
-            base = _with(base, "ops", [(op, rule)], {op.text})
+        for ways, rule in ((layer.ops, _before), (layer.fallback, _behind)):
+            for op, node in ways:
+                base = _with(base, "ops", [(op, rule(node, _entry(base, op.text)))], {op.text})
     return base
 
 
@@ -126,17 +124,36 @@ def _with(base: Mapping, section: str, entries: list[tuple[Scalar, Node]], repla
     return Mapping((*rest, (key, Mapping((*kept, *entries), position))), base.position)
 
 
+def _entry(base: Mapping, op: str) -> Mapping | None:
+    """Return the rule that a mapping has for an op, None if it has none."""
+    ops = base.get("ops")
+    rule = ops.get(op) if isinstance(ops, Mapping) else None
+    return rule if isinstance(rule, Mapping) else None
+
+
 def _before(ways: Node, rule: Mapping | None) -> Mapping:
-    """Return a rule that tries some ways first; what its old alternatives share goes into each of them."""
-    first = ways.items if isinstance(ways, Sequence) else (ways,)
-    old = _alternatives(rule) if rule is not None else []
+    """Return a rule that tries some ways first."""
+    return _joined_ways(ways, rule, _ways(ways), _alternatives(rule) if rule is not None else ())
+
+
+def _behind(ways: Node, rule: Mapping | None) -> Mapping:
+    """Return a rule that tries some ways last."""
+    return _joined_ways(ways, rule, _alternatives(rule) if rule is not None else (), _ways(ways))
+
+
+def _ways(node: Node) -> tuple[Node, ...]:
+    return node.items if isinstance(node, Sequence) else (node,)
+
+
+def _joined_ways(ways: Node, rule: Mapping | None, first: Iterable[Node], then: Iterable[Node]) -> Mapping:
+    """Return a rule with all alternatives in one list; what the old ones shared is in each of them."""
     position = ways.position
     entries: list[tuple[Scalar, Node]] = []
     if rule is not None:
         position = rule.position
         entries = [e for e in rule.entries if e[0].text in ("otherwise", "example")]
     key = Scalar("any_of", position)
-    return Mapping((*entries, (key, Sequence((*first, *old), position))), position)
+    return Mapping((*entries, (key, Sequence((*first, *then), position))), position)
 
 
 def _alternatives(rule: Mapping) -> list[Node]:

@@ -65,9 +65,12 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Rule:
-    """The entry of one op or layer type; `ignore` names fields without meaning for inference.
+    """The entry of one op or layer type.
 
-    `witness` names what, not written here, was seen to compute the same.
+    Attributes:
+        ignore: fields without meaning for inference.
+        witness: what, not written here, was seen to compute the same.
+        older: fields that only later Caffes have, with the value that stands for one that is not there.
     """
 
     name: Scalar
@@ -76,6 +79,7 @@ class Rule:
     ignore: tuple[Scalar, ...] = ()
     example: Node | None = None
     witness: str = ""
+    older: tuple[tuple[Scalar, Source], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from caffeforge.generator import older_schemas
 from caffeforge.generator.compatibility import Inheritance, Uses
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
@@ -136,7 +137,8 @@ class Readers:
                 )
 
     def _function(self, name: Code, layer: LayerType, rule: Rule, used: set[str]) -> dict[str, Any]:
-        names = {f.name: self._field_name(f) for f in layer.fields} | BOUND
+        names = {f.name: self._field_name(f) for f in layer.fields}
+        names |= older_schemas.names(rule, layer.fields, self.printer) | BOUND
         several = len(rule.alternatives) > 1 or rule.alternatives[0].when is not None
         defined: set[str] = set()
         shared = [c for c in rule.alternatives[0].require if all(c in a.require for a in rule.alternatives)]

@@ -43,6 +43,7 @@ class RuleChecks:
             self._unreachable_op(rule, constrained)
         for rule in mapping.layers:
             self._rule(rule, [c for c in mapping.constraints if c.type.text == rule.name.text])
+            self._older(rule)
             self._unreachable_layer(rule)
         for pattern in mapping.patterns:
             self._pattern(pattern)
@@ -83,6 +84,14 @@ class RuleChecks:
             sources += [entry.when for entry in alternative.layers if entry.when is not None]
             for source in sources:
                 self._condition(source)
+
+    def _older(self, rule: Rule) -> None:
+        """Report fields of before: that the rule does not read."""
+        lets = [source for a in rule.alternatives for _, source in a.let]
+        read = names_of([*lets, *(source for a in rule.alternatives for source in sources_of(a))])
+        for key, _ in rule.older:
+            if key.text not in read:
+                self._error("unused-let", key.position, f"the rule does not read {key.text}", "remove it")
 
     def _lets(self, let: Sequence[tuple[Scalar, Source]], read: set[str]) -> None:
         """Report values that neither `read` nor a later value names."""

@@ -40,8 +40,8 @@ class RuleForm:
 OP = RuleForm(("layer", "emit", "rewrite", "hook"), ("fields", "blobs", "bottoms"))
 LAYER = RuleForm(
     ("rewrite", "hook", "inputs"),
-    ("reads", "ignore", "witness"),
-    alone=("inputs", "ignore", "witness"),
+    ("reads", "ignore", "witness", "before"),
+    alone=("inputs", "ignore", "witness", "before"),
     writes=False,
 )
 LOWERING = RuleForm(("rewrite",))
@@ -67,6 +67,7 @@ class RuleReader(YamlReader):
             self._words(ignore) if ignore is not None else (),
             node.get("example"),
             self._text(node.get("witness"), "the name of a program"),
+            tuple((key, self._source(value)) for key, value in self._entries(node, "before")),
         )
         if self.lost > lost or not alternatives:
             return None

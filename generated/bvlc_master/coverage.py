@@ -520,98 +520,94 @@ OPS: Final[Mapping[str, Entry]] = {
                 layers=("Flatten",),
                 conditions=(Condition("bvlc/mapping.yaml:529", "axis == 1"),),
             ),
-            Way(
-                "bvlc/mapping.yaml:532",
-                rewrite="output = Reshape(input, shape=output.shape[:])",
-                conditions=(Condition("bvlc/mapping.yaml:532", "axis != 1"),),
-            ),
+            Way("bvlc/mapping.yaml:532", rewrite="output = Reshape(input, shape=output.shape[:])"),
         ),
     ),
     "Gather": Entry(
-        "bvlc/mapping.yaml:536",
+        "bvlc/mapping.yaml:535",
         (
             Way(
-                "bvlc/mapping.yaml:540",
+                "bvlc/mapping.yaml:539",
                 hook="gather",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:540",
+                        "bvlc/mapping.yaml:539",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:542",
+                "bvlc/mapping.yaml:541",
                 rewrite="output = Concat(*[Slice(data, starts=[r[0]], ends=[r[1]], axes=[along]) for r in runs], axis=along)",
                 let=(("runs", "runs_of(places_along(indices, data.shape[along]))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:542",
+                        "bvlc/mapping.yaml:541",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:546",
+                        "bvlc/mapping.yaml:545",
                         "len(runs) <= 64",
                         "the axis would be cut into more than 64 pieces",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:549",
+                "bvlc/mapping.yaml:548",
                 rewrite="taken = Gather(data, reshape(indices, [product(indices.shape)]), axis=along)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:549",
+                        "bvlc/mapping.yaml:548",
                         "is_constant(indices) and not is_constant(data) and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:553",
+                "bvlc/mapping.yaml:552",
                 layers=("Embed",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:553",
+                        "bvlc/mapping.yaml:552",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:558",
+                "bvlc/mapping.yaml:557",
                 rewrite="rows = Gather(reshape(data, [data.shape[0], product(data.shape[1:])]), indices, axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:558",
+                        "bvlc/mapping.yaml:557",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank != 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:562",
+                "bvlc/mapping.yaml:561",
                 layers=("BatchReindex",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:562",
+                        "bvlc/mapping.yaml:561",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:564",
+                "bvlc/mapping.yaml:563",
                 rewrite="rows = Gather(data, Reshape(indices, shape=[-1]), axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:564",
+                        "bvlc/mapping.yaml:563",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:568",
+                "bvlc/mapping.yaml:567",
                 rewrite="columns = Reshape(data, shape=[-1, data.shape[along], product(data.shape[along + 1:])])\ntaken = MatMul(one_hot(data.shape[along], whole_numbers(indices)), columns)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:568",
+                        "bvlc/mapping.yaml:567",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
@@ -621,59 +617,59 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "bvlc/mapping.yaml:575",
+        "bvlc/mapping.yaml:574",
         (
             Way(
-                "bvlc/mapping.yaml:579",
+                "bvlc/mapping.yaml:578",
                 rewrite="Y = Gemm(Transpose(A, perm=[1, 0]), B, C, alpha=alpha, beta=beta, transB=transB)",
-                conditions=(Condition("bvlc/mapping.yaml:579", "transA == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:578", "transA == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:581",
+                "bvlc/mapping.yaml:580",
                 layers=("InnerProduct",),
-                conditions=(Condition("bvlc/mapping.yaml:581", "is_constant(B) and plain and not has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:580", "is_constant(B) and plain and not has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:586",
+                "bvlc/mapping.yaml:585",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:586",
+                        "bvlc/mapping.yaml:585",
                         "is_constant(B) and plain and has(C) and is_constant(C) and span_of(Y.shape, C.shape) in ((1, 2), (0, 0))",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:593",
+                "bvlc/mapping.yaml:592",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), times(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:593", "has(C) and is_constant(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:592", "has(C) and is_constant(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:595",
+                "bvlc/mapping.yaml:594",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), Mul(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:595", "has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:594", "has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:597",
+                "bvlc/mapping.yaml:596",
                 rewrite="Y = Mul(Gemm(A, B, transB=transB), alpha)",
-                conditions=(Condition("bvlc/mapping.yaml:597", "not has(C) and alpha != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:596", "not has(C) and alpha != 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:599",
+                "bvlc/mapping.yaml:598",
                 rewrite="Y = MatMul(A, Transpose(B, perm=[1, 0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:599",
+                        "bvlc/mapping.yaml:598",
                         "not has(C) and not is_constant(B) and transB == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:601",
+                "bvlc/mapping.yaml:600",
                 rewrite="Y = MatMul(A, B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:601",
+                        "bvlc/mapping.yaml:600",
                         "not has(C) and not is_constant(B) and transB == 0",
                     ),
                 ),
@@ -682,112 +678,112 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("plain", "alpha == 1.0 and (not has(C) or beta == 1.0)"),),
     ),
     "GlobalAveragePool": Entry(
-        "bvlc/mapping.yaml:607",
+        "bvlc/mapping.yaml:606",
         (
             Way(
-                "bvlc/mapping.yaml:609",
+                "bvlc/mapping.yaml:608",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:609", "X.rank == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:608", "X.rank == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:612",
+                "bvlc/mapping.yaml:611",
                 rewrite="Y = ReduceMean(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:612", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:611", "X.rank != 4"),),
             ),
         ),
     ),
     "GlobalMaxPool": Entry(
-        "bvlc/mapping.yaml:616",
+        "bvlc/mapping.yaml:615",
         (
             Way(
-                "bvlc/mapping.yaml:618",
+                "bvlc/mapping.yaml:617",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:618", "X.rank == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:617", "X.rank == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:621",
+                "bvlc/mapping.yaml:620",
                 rewrite="Y = ReduceMax(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:621", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:620", "X.rank != 4"),),
             ),
         ),
     ),
     "Greater": Entry(
-        "bvlc/mapping.yaml:625",
+        "bvlc/mapping.yaml:624",
         (
             Way(
-                "bvlc/mapping.yaml:627",
+                "bvlc/mapping.yaml:626",
                 layers=("Threshold",),
-                conditions=(Condition("bvlc/mapping.yaml:627", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:626", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:631",
+                "bvlc/mapping.yaml:630",
                 layers=("Power", "Threshold"),
-                conditions=(Condition("bvlc/mapping.yaml:631", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:630", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:638",
+                "bvlc/mapping.yaml:637",
                 rewrite="C = Greater(Sub(A, B), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:638", "not is_scalar(A) and not is_scalar(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:637", "not is_scalar(A) and not is_scalar(B)"),),
             ),
         ),
     ),
     "GreaterOrEqual": Entry(
-        "bvlc/mapping.yaml:642",
-        (Way("bvlc/mapping.yaml:643", rewrite="C = Not(Greater(B, A))"),),
+        "bvlc/mapping.yaml:641",
+        (Way("bvlc/mapping.yaml:642", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "bvlc/mapping.yaml:645",
+        "bvlc/mapping.yaml:644",
         (
             Way(
-                "bvlc/mapping.yaml:646",
+                "bvlc/mapping.yaml:645",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
                 let=(("count", "product(X.shape[1:]) // num_groups"),),
             ),
         ),
     ),
-    "GRU": Entry("bvlc/mapping.yaml:674", (Way("bvlc/mapping.yaml:675", hook="unrolled"),)),
+    "GRU": Entry("bvlc/mapping.yaml:673", (Way("bvlc/mapping.yaml:674", hook="unrolled"),)),
     "HardSigmoid": Entry(
         "bvlc_master/mapping.yaml:36",
         (
             Way("bvlc_master/mapping.yaml:38", layers=("Power", "Clip")),
-            Way("bvlc/mapping.yaml:678", layers=("Power", "ReLU", "Power", "ReLU")),
+            Way("bvlc/mapping.yaml:677", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
     ),
     "Identity": Entry(
-        "bvlc/mapping.yaml:687",
+        "bvlc/mapping.yaml:686",
         (
             Way(
-                "bvlc/mapping.yaml:689",
+                "bvlc/mapping.yaml:688",
                 layers=("Parameter",),
-                conditions=(Condition("bvlc/mapping.yaml:689", "is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:688", "is_constant(input)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:694",
+                "bvlc/mapping.yaml:693",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:694", "not is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:693", "not is_constant(input)"),),
             ),
         ),
     ),
     "InstanceNormalization": Entry(
-        "bvlc/mapping.yaml:698",
+        "bvlc/mapping.yaml:697",
         (
             Way(
-                "bvlc/mapping.yaml:699",
+                "bvlc/mapping.yaml:698",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("count", "product(input.shape[2:])"),),
             ),
         ),
     ),
     "LayerNormalization": Entry(
-        "bvlc/mapping.yaml:723",
+        "bvlc/mapping.yaml:722",
         (
             Way(
-                "bvlc/mapping.yaml:724",
+                "bvlc/mapping.yaml:723",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:728",
+                        "bvlc/mapping.yaml:727",
                         "start > 0 and not has(Mean) and not has(InvStdDev)",
                         "the statistics are no outputs here",
                     ),
@@ -795,162 +791,162 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "LeakyRelu": Entry("bvlc/mapping.yaml:754", (Way("bvlc/mapping.yaml:755", layers=("ReLU",)),)),
-    "Less": Entry("bvlc/mapping.yaml:759", (Way("bvlc/mapping.yaml:760", rewrite="C = Greater(B, A)"),)),
+    "LeakyRelu": Entry("bvlc/mapping.yaml:753", (Way("bvlc/mapping.yaml:754", layers=("ReLU",)),)),
+    "Less": Entry("bvlc/mapping.yaml:758", (Way("bvlc/mapping.yaml:759", rewrite="C = Greater(B, A)"),)),
     "LessOrEqual": Entry(
-        "bvlc/mapping.yaml:762",
-        (Way("bvlc/mapping.yaml:763", rewrite="C = Not(Greater(A, B))"),),
+        "bvlc/mapping.yaml:761",
+        (Way("bvlc/mapping.yaml:762", rewrite="C = Not(Greater(A, B))"),),
     ),
-    "Log": Entry("bvlc/mapping.yaml:765", (Way("bvlc/mapping.yaml:766", layers=("Log",)),)),
+    "Log": Entry("bvlc/mapping.yaml:764", (Way("bvlc/mapping.yaml:765", layers=("Log",)),)),
     "LRN": Entry(
-        "bvlc/mapping.yaml:768",
+        "bvlc/mapping.yaml:767",
         (
             Way(
-                "bvlc/mapping.yaml:770",
+                "bvlc/mapping.yaml:769",
                 layers=("LRN",),
-                conditions=(Condition("bvlc/mapping.yaml:770", "X.rank == 4 and size % 2 == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:769", "X.rank == 4 and size % 2 == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:773",
+                "bvlc/mapping.yaml:772",
                 rewrite="column = Reshape(X, shape=[0, X.shape[1], places, 1])\nnormal = LRN(column, size=size, alpha=alpha, beta=beta, bias=bias)\nY = Reshape(normal, shape=[0] + X.shape[1:])",
                 let=(("places", "product(X.shape[2:])"),),
-                conditions=(Condition("bvlc/mapping.yaml:773", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:772", "X.rank != 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:781",
+                "bvlc/mapping.yaml:780",
                 rewrite="mean = Conv(Mul(X, X), reshape(band(channels, size), [channels, channels, 1, 1]), kernel_shape=[1, 1])\nY = Mul(X, Pow(Add(Mul(mean, alpha), bias), -beta))",
                 let=(("channels", "X.shape[1]"),),
-                conditions=(Condition("bvlc/mapping.yaml:781", "X.rank == 4 and size % 2 == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:780", "X.rank == 4 and size % 2 == 0"),),
             ),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:789", (Way("bvlc/mapping.yaml:790", hook="lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:788", (Way("bvlc/mapping.yaml:789", hook="lstm"),)),
     "MatMul": Entry(
-        "bvlc/mapping.yaml:792",
+        "bvlc/mapping.yaml:791",
         (
             Way(
-                "bvlc/mapping.yaml:794",
+                "bvlc/mapping.yaml:793",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:794",
+                        "bvlc/mapping.yaml:793",
                         "is_constant(B) and not is_constant(A) and A.rank >= 2 and B.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:802",
+                "bvlc/mapping.yaml:801",
                 rewrite="stack = Reshape(B, shape=[-1, depth, 1, width])\nmixed = Conv(stack, reshape(A, [rows, depth, 1, 1]), kernel_shape=[1, 1])\nY = Reshape(mixed, shape=free_batch(Y.shape, B.rank > 2))",
                 let=(("rows", "A.shape[0]"), ("depth", "A.shape[1]"), ("width", "B.shape[-1]")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:802",
+                        "bvlc/mapping.yaml:801",
                         "is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:811",
+                "bvlc/mapping.yaml:810",
                 rewrite="Y = MatMul(Identity(A), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:811",
+                        "bvlc/mapping.yaml:810",
                         "is_constant(A) and not is_constant(B) and A.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:813",
+                "bvlc/mapping.yaml:812",
                 rewrite="Y = MatMul(A, Identity(B))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:813",
+                        "bvlc/mapping.yaml:812",
                         "is_constant(B) and not is_constant(A) and B.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:816",
+                "bvlc/mapping.yaml:815",
                 rewrite="rows = Unsqueeze(A, axes=[-2])\ncolumns = Unsqueeze(Transpose(B, perm=back), axes=[-3])\nY = ReduceSum(Mul(rows, columns), axes=[-1], keepdims=0)",
                 let=(("back", "[i for i in range(B.rank - 2)] + [B.rank - 1, B.rank - 2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:816",
+                        "bvlc/mapping.yaml:815",
                         "not is_constant(A) and not is_constant(B) and A.rank >= 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:823",
+                "bvlc/mapping.yaml:822",
                 rewrite="Y = Squeeze(MatMul(Unsqueeze(A, axes=[0]), B), axes=[-2])",
-                conditions=(Condition("bvlc/mapping.yaml:823", "A.rank == 1 and B.rank >= 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:822", "A.rank == 1 and B.rank >= 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:825",
+                "bvlc/mapping.yaml:824",
                 rewrite="Y = Squeeze(MatMul(A, Unsqueeze(B, axes=[1])), axes=[-1])",
-                conditions=(Condition("bvlc/mapping.yaml:825", "B.rank == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:824", "B.rank == 1"),),
             ),
         ),
     ),
     "Max": Entry(
-        "bvlc/mapping.yaml:829",
+        "bvlc/mapping.yaml:828",
         (
             Way(
-                "bvlc/mapping.yaml:831",
+                "bvlc/mapping.yaml:830",
                 rewrite="max = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:831", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:830", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:833",
+                "bvlc/mapping.yaml:832",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:833",
+                        "bvlc/mapping.yaml:832",
                         "len(data_0) >= 2 and all([x.shape == max.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:836",
+                "bvlc/mapping.yaml:835",
                 rewrite="max = Clip(data_0[0], min=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:836",
+                        "bvlc/mapping.yaml:835",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:838",
+                "bvlc/mapping.yaml:837",
                 rewrite="max = Clip(data_0[1], min=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:838",
+                        "bvlc/mapping.yaml:837",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:840",
+                "bvlc/mapping.yaml:839",
                 rewrite="max = Max(*[Expand(x, shape=max.shape[:]) for x in data_0])",
-                conditions=(Condition("bvlc/mapping.yaml:840", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:839", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:842",
+                "bvlc/mapping.yaml:841",
                 rewrite="max = Max(data_0[0], Add(Mul(data_0[0], 0.0), data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:842",
+                        "bvlc/mapping.yaml:841",
                         "len(data_0) == 2 and is_constant(data_0[1]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:844",
+                "bvlc/mapping.yaml:843",
                 rewrite="max = Max(data_0[1], Add(Mul(data_0[1], 0.0), data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:844",
+                        "bvlc/mapping.yaml:843",
                         "len(data_0) == 2 and is_constant(data_0[0]) and data_0[1].shape == max.shape",
                     ),
                 ),
@@ -976,54 +972,54 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:862",
+                "bvlc/mapping.yaml:861",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:862", "inside and sizes == Y.shape[2:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:861", "inside and sizes == Y.shape[2:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:873",
+                "bvlc/mapping.yaml:872",
                 rewrite="every = MaxPool(X, kernel_shape=kernel_shape, strides=strides, pads=begins + add(begins, over))\nY = Slice(every, starts=[0, 0], ends=Y.shape[2:], axes=[2, 3])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:873",
+                        "bvlc/mapping.yaml:872",
                         "inside and sizes != Y.shape[2:] and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:878",
+                "bvlc/mapping.yaml:877",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = MaxPool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:878",
+                        "bvlc/mapping.yaml:877",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:882",
+                "bvlc/mapping.yaml:881",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = MaxPool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]])\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:882", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:881", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:887",
+                "bvlc/mapping.yaml:886",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
-                conditions=(Condition("bvlc/mapping.yaml:887", "pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:886", "pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:891",
+                "bvlc/mapping.yaml:890",
                 layers=("Im2col", "Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:891", "axes == 2 and dilations != ones(2)"),),
+                conditions=(Condition("bvlc/mapping.yaml:890", "axes == 2 and dilations != ones(2)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:901",
+                "bvlc/mapping.yaml:900",
                 rewrite="flat = MaxPool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:], dilations=dilations[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(MaxPool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1], dilations=[dilations[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
                     ("s", "strides"),
                     ("planes", "[0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4]]"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:901", "axes == 3"),),
+                conditions=(Condition("bvlc/mapping.yaml:900", "axes == 3"),),
             ),
         ),
         otherwise="windows of one to three axes, each of which holds an element of the input",
@@ -1038,21 +1034,21 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:858",
+                "bvlc/mapping.yaml:857",
                 "not has(Indices)",
                 "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             ),
         ),
     ),
     "Mean": Entry(
-        "bvlc/mapping.yaml:913",
+        "bvlc/mapping.yaml:912",
         (
             Way(
-                "bvlc/mapping.yaml:914",
+                "bvlc/mapping.yaml:913",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:915",
+                        "bvlc/mapping.yaml:914",
                         "len(data_0) >= 2 and all([x.shape == mean.shape for x in data_0])",
                         "two or more tensors of one shape are taken",
                     ),
@@ -1061,187 +1057,187 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MeanVarianceNormalization": Entry(
-        "bvlc/mapping.yaml:921",
+        "bvlc/mapping.yaml:920",
         (
             Way(
-                "bvlc/mapping.yaml:926",
+                "bvlc/mapping.yaml:925",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:926", "normal_axes(axes, 4) == (2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:925", "normal_axes(axes, 4) == (2, 3)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:928",
+                "bvlc/mapping.yaml:927",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:928", "normal_axes(axes, 4) == (1, 2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:927", "normal_axes(axes, 4) == (1, 2, 3)"),),
             ),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:923", "X.rank == 4", "MVN takes blobs of four axes"),),
+        conditions=(Condition("bvlc/mapping.yaml:922", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "bvlc/mapping.yaml:932",
+        "bvlc/mapping.yaml:931",
         (
             Way(
-                "bvlc/mapping.yaml:934",
+                "bvlc/mapping.yaml:933",
                 rewrite="min = Clip(data_0[0], max=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:934",
+                        "bvlc/mapping.yaml:933",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:936",
+                "bvlc/mapping.yaml:935",
                 rewrite="min = Clip(data_0[1], max=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:936",
+                        "bvlc/mapping.yaml:935",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:938",
+                "bvlc/mapping.yaml:937",
                 rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
-                conditions=(Condition("bvlc/mapping.yaml:938", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:937", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:940",
+                "bvlc/mapping.yaml:939",
                 rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
-                conditions=(Condition("bvlc/mapping.yaml:940", "len(data_0) == 2 and is_constant(data_0[1])"),),
+                conditions=(Condition("bvlc/mapping.yaml:939", "len(data_0) == 2 and is_constant(data_0[1])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:942",
+                "bvlc/mapping.yaml:941",
                 rewrite="min = Neg(Max(Neg(data_0[1]), negative(data_0[0])))",
-                conditions=(Condition("bvlc/mapping.yaml:942", "len(data_0) == 2 and is_constant(data_0[0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:941", "len(data_0) == 2 and is_constant(data_0[0])"),),
             ),
         ),
     ),
     "Mul": Entry(
-        "bvlc/mapping.yaml:946",
+        "bvlc/mapping.yaml:945",
         (
             Way(
-                "bvlc/mapping.yaml:948",
+                "bvlc/mapping.yaml:947",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:948",
+                        "bvlc/mapping.yaml:947",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:952",
+                "bvlc/mapping.yaml:951",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:952", "is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:951", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:954",
+                "bvlc/mapping.yaml:953",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:954", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:953", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:958",
+                "bvlc/mapping.yaml:957",
                 layers=("Scale",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:958", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:957", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:967",
+                "bvlc/mapping.yaml:966",
                 layers=("Reshape", "Scale"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:967",
+                        "bvlc/mapping.yaml:966",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:976",
+                "bvlc/mapping.yaml:975",
                 rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:976", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:975", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:978",
+                "bvlc/mapping.yaml:977",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:978", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:977", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:980",
+                "bvlc/mapping.yaml:979",
                 rewrite="C = Mul(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:980",
+                        "bvlc/mapping.yaml:979",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:982",
+                "bvlc/mapping.yaml:981",
                 rewrite="C = Mul(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:982",
+                        "bvlc/mapping.yaml:981",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
             ),
         ),
     ),
-    "Neg": Entry("bvlc/mapping.yaml:989", (Way("bvlc/mapping.yaml:990", layers=("Power",)),)),
-    "Not": Entry("bvlc/mapping.yaml:994", (Way("bvlc/mapping.yaml:995", layers=("Power",)),)),
+    "Neg": Entry("bvlc/mapping.yaml:988", (Way("bvlc/mapping.yaml:989", layers=("Power",)),)),
+    "Not": Entry("bvlc/mapping.yaml:993", (Way("bvlc/mapping.yaml:994", layers=("Power",)),)),
     "Or": Entry(
-        "bvlc/mapping.yaml:998",
+        "bvlc/mapping.yaml:997",
         (
             Way(
-                "bvlc/mapping.yaml:1000",
+                "bvlc/mapping.yaml:999",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1000",
+                        "bvlc/mapping.yaml:999",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1003",
+                "bvlc/mapping.yaml:1002",
                 rewrite="C = Or(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:1003", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1002", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "Pad": Entry(
-        "bvlc/mapping.yaml:1006",
+        "bvlc/mapping.yaml:1005",
         (
             Way(
-                "bvlc/mapping.yaml:1016",
+                "bvlc/mapping.yaml:1015",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1016", "axis == -1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1015", "axis == -1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1018",
+                "bvlc/mapping.yaml:1017",
                 rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
-                conditions=(Condition("bvlc/mapping.yaml:1018", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1017", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1022",
+                "bvlc/mapping.yaml:1021",
                 rewrite="output = Conv(data, shift_kernel(data.shape[1], pairs[2:]), group=data.shape[1], pads=shift_pads(pairs[2:]), kernel_shape=kernel_sizes(pairs[2:]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1022",
+                        "bvlc/mapping.yaml:1021",
                         'mode == "constant" and value == 0 and axis >= 2 and data.rank >= 3',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1025",
+                "bvlc/mapping.yaml:1024",
                 rewrite="grain = Add(Mul(Slice(data, starts=[0], ends=[1], axes=[axis]), 0.0), value)\nbegin = Tile(grain, repeats=[max(before, 1) if i == axis else 1 for i in range(data.rank)])\nend = Tile(grain, repeats=[max(behind, 1) if i == axis else 1 for i in range(data.rank)])\nlater = Concat(data, end, axis=axis) if behind > 0 else data\npart = Concat(begin, later, axis=axis) if before > 0 else later\noutput = Pad(part, pads=others, constant_value=value)",
                 let=(("before", "pairs[axis][0]"), ("behind", "pairs[axis][1]")),
-                conditions=(Condition("bvlc/mapping.yaml:1025", 'mode == "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1024", 'mode == "constant"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1036",
+                "bvlc/mapping.yaml:1035",
                 rewrite="part = Gather(data, whole(pad_places(mode, data.shape[axis], pairs[axis])), axis=axis)\noutput = Pad(part, mode=mode, pads=others)",
-                conditions=(Condition("bvlc/mapping.yaml:1036", 'mode != "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1035", 'mode != "constant"'),),
             ),
         ),
         let=(
@@ -1255,19 +1251,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pow": Entry(
-        "bvlc/mapping.yaml:1041",
+        "bvlc/mapping.yaml:1040",
         (
             Way(
-                "bvlc/mapping.yaml:1043",
+                "bvlc/mapping.yaml:1042",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1043", "is_scalar(Y) and X.shape == Z.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1042", "is_scalar(Y) and X.shape == Z.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1047",
+                "bvlc/mapping.yaml:1046",
                 layers=("Exp",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1047",
+                        "bvlc/mapping.yaml:1046",
                         "is_scalar(X) and scalar(X) > 0 and Y.shape == Z.shape",
                     ),
                 ),
@@ -1275,75 +1271,75 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:1053",
+        "bvlc/mapping.yaml:1052",
         (
             Way(
-                "bvlc/mapping.yaml:1055",
+                "bvlc/mapping.yaml:1054",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1055",
+                        "bvlc/mapping.yaml:1054",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1060",
+                "bvlc/mapping.yaml:1059",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1060",
+                        "bvlc/mapping.yaml:1059",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1064", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:1063", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:1067", (Way("bvlc/mapping.yaml:1068", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:1066", (Way("bvlc/mapping.yaml:1067", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:1071",
+        "bvlc/mapping.yaml:1070",
         (
             Way(
-                "bvlc/mapping.yaml:1075",
+                "bvlc/mapping.yaml:1074",
                 layers=("Reduction", "Reshape"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1075",
+                        "bvlc/mapping.yaml:1074",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1082",
+                "bvlc/mapping.yaml:1081",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1082", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1081", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:1085",
+        "bvlc/mapping.yaml:1084",
         (
             Way(
-                "bvlc/mapping.yaml:1095",
+                "bvlc/mapping.yaml:1094",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1095",
+                        "bvlc/mapping.yaml:1094",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1097",
+                "bvlc/mapping.yaml:1096",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1097", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1096", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1102",
+                "bvlc/mapping.yaml:1101",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1102", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1101", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1352,45 +1348,45 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1092", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1091", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:1109",
+        "bvlc/mapping.yaml:1108",
         (
             Way(
-                "bvlc/mapping.yaml:1119",
+                "bvlc/mapping.yaml:1118",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1119",
+                        "bvlc/mapping.yaml:1118",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1121",
+                "bvlc/mapping.yaml:1120",
                 layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1121", "is_run(over) and over[-1] == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1120", "is_run(over) and over[-1] == data.rank - 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1128",
+                "bvlc/mapping.yaml:1127",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1128",
+                        "bvlc/mapping.yaml:1127",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1130",
+                "bvlc/mapping.yaml:1129",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1130", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1129", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1135",
+                "bvlc/mapping.yaml:1134",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1135", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1134", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1399,69 +1395,69 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1116", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1115", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1142",
+        "bvlc/mapping.yaml:1141",
         (
             Way(
-                "bvlc/mapping.yaml:1143",
+                "bvlc/mapping.yaml:1142",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1145",
+        "bvlc/mapping.yaml:1144",
         (
             Way(
-                "bvlc/mapping.yaml:1149",
+                "bvlc/mapping.yaml:1148",
                 rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1149", "len(over) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1148", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1151",
+                "bvlc/mapping.yaml:1150",
                 layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1151", "is_run(over) and over[-1] == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1150", "is_run(over) and over[-1] == data.rank - 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1158",
+                "bvlc/mapping.yaml:1157",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1158", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1157", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1163",
+        "bvlc/mapping.yaml:1162",
         (
             Way(
-                "bvlc/mapping.yaml:1167",
+                "bvlc/mapping.yaml:1166",
                 layers=("Reduction", "Reshape"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1167",
+                        "bvlc/mapping.yaml:1166",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1174",
+                "bvlc/mapping.yaml:1173",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1174", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1173", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1177", (Way("bvlc/mapping.yaml:1178", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1176", (Way("bvlc/mapping.yaml:1177", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1181",
+        "bvlc/mapping.yaml:1180",
         (
             Way(
-                "bvlc/mapping.yaml:1182",
+                "bvlc/mapping.yaml:1181",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1183",
+                        "bvlc/mapping.yaml:1182",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1470,90 +1466,90 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RMSNormalization": Entry(
-        "bvlc/mapping.yaml:1190",
+        "bvlc/mapping.yaml:1189",
         (
             Way(
-                "bvlc/mapping.yaml:1191",
+                "bvlc/mapping.yaml:1190",
                 layers=("Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(Condition("bvlc/mapping.yaml:1195", "start > 0", "the batch is not normalized"),),
+                conditions=(Condition("bvlc/mapping.yaml:1194", "start > 0", "the batch is not normalized"),),
             ),
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1211",
+        "bvlc/mapping.yaml:1210",
         (
             Way(
-                "bvlc/mapping.yaml:1217",
+                "bvlc/mapping.yaml:1216",
                 layers=("Reduction", "Bias", "RNN", "Power", "Reshape"),
                 note="by tanh of numbers below 0.001, within 4e-7",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1217",
+                        "bvlc/mapping.yaml:1216",
                         'direction == "forward" and activations[0] == "Tanh" and layout == 0 and not has(clip) and steps > 1',
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1219",
+                        "bvlc/mapping.yaml:1218",
                         "has(Y) and not has(Y_h) and not has(initial_h) and not has(sequence_lens)",
                         "states are no bottoms or tops here",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1243", hook="unrolled"),
+            Way("bvlc/mapping.yaml:1242", hook="unrolled"),
         ),
         let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1245", (Way("bvlc/mapping.yaml:1246", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1244", (Way("bvlc/mapping.yaml:1245", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1249",
+        "bvlc/mapping.yaml:1248",
         (
             Way(
-                "bvlc/mapping.yaml:1259",
+                "bvlc/mapping.yaml:1258",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1259", "plain and len(cuts) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1258", "plain and len(cuts) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1261",
+                "bvlc/mapping.yaml:1260",
                 layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1261", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1260", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1266",
+                "bvlc/mapping.yaml:1265",
                 layers=("Slice",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1266", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                    Condition("bvlc/mapping.yaml:1265", "plain and len(cuts) == 1 and cuts[0][2] == size"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1272",
+                "bvlc/mapping.yaml:1271",
                 layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1272",
+                        "bvlc/mapping.yaml:1271",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1278",
+                "bvlc/mapping.yaml:1277",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1278", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1277", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1283",
+                "bvlc/mapping.yaml:1282",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1283",
+                        "bvlc/mapping.yaml:1282",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1290",
+                "bvlc/mapping.yaml:1289",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1290", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1289", "not plain"),),
             ),
         ),
         let=(
@@ -1566,114 +1562,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1296", (Way("bvlc/mapping.yaml:1297", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1301", (Way("bvlc/mapping.yaml:1302", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1295", (Way("bvlc/mapping.yaml:1296", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1300", (Way("bvlc/mapping.yaml:1301", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1305",
+        "bvlc/mapping.yaml:1304",
         (
             Way(
-                "bvlc/mapping.yaml:1306",
+                "bvlc/mapping.yaml:1305",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1314", (Way("bvlc/mapping.yaml:1315", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1313", (Way("bvlc/mapping.yaml:1314", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1318",
+        "bvlc/mapping.yaml:1317",
         (
             Way(
-                "bvlc/mapping.yaml:1319",
+                "bvlc/mapping.yaml:1318",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1322",
+        "bvlc/mapping.yaml:1321",
         (
             Way(
-                "bvlc/mapping.yaml:1324",
+                "bvlc/mapping.yaml:1323",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1324",
+                        "bvlc/mapping.yaml:1323",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1327",
+                "bvlc/mapping.yaml:1326",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1327", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1326", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1331",
+                "bvlc/mapping.yaml:1330",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1331", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1330", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1335",
+                "bvlc/mapping.yaml:1334",
                 rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1335", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1334", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1337",
+                "bvlc/mapping.yaml:1336",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1337", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1336", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1344",
+        "bvlc/mapping.yaml:1343",
         (
             Way(
-                "bvlc/mapping.yaml:1346",
+                "bvlc/mapping.yaml:1345",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1346", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1345", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1348",
+                "bvlc/mapping.yaml:1347",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1348",
+                        "bvlc/mapping.yaml:1347",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1351",
+                "bvlc/mapping.yaml:1350",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1351", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1350", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1353",
+                "bvlc/mapping.yaml:1352",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1353", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1352", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1357", (Way("bvlc/mapping.yaml:1358", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1356", (Way("bvlc/mapping.yaml:1357", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1361",
+        "bvlc/mapping.yaml:1360",
         (
             Way(
-                "bvlc/mapping.yaml:1365",
+                "bvlc/mapping.yaml:1364",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1365", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1364", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1367",
+                "bvlc/mapping.yaml:1366",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1367",
+                        "bvlc/mapping.yaml:1366",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1370",
+                "bvlc/mapping.yaml:1369",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1681,7 +1677,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1370",
+                        "bvlc/mapping.yaml:1369",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1690,75 +1686,75 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "TopK": Entry(
-        "bvlc/mapping.yaml:1377",
+        "bvlc/mapping.yaml:1376",
         (
             Way(
-                "bvlc/mapping.yaml:1378",
+                "bvlc/mapping.yaml:1377",
                 hook="top_k",
-                conditions=(Condition("bvlc/mapping.yaml:1378", "K > 1 or largest == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1377", "K > 1 or largest == 0"),),
             ),
         ),
     ),
     "Transpose": Entry(
-        "bvlc/mapping.yaml:1381",
+        "bvlc/mapping.yaml:1380",
         (
             Way(
-                "bvlc/mapping.yaml:1386",
+                "bvlc/mapping.yaml:1385",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1386", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1385", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1389",
+                "bvlc/mapping.yaml:1388",
                 layers=("Reshape", "Im2col", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1389", "len(swap) == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1388", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1397",
+                "bvlc/mapping.yaml:1396",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1397", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1396", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1405",
+        "bvlc/mapping.yaml:1404",
         (
             Way(
-                "bvlc/mapping.yaml:1406",
+                "bvlc/mapping.yaml:1405",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1409",
+        "bvlc/mapping.yaml:1408",
         (
             Way(
-                "bvlc/mapping.yaml:1413",
+                "bvlc/mapping.yaml:1412",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1413",
+                        "bvlc/mapping.yaml:1412",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1415",
+                "bvlc/mapping.yaml:1414",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1415",
+                        "bvlc/mapping.yaml:1414",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1417",
+                "bvlc/mapping.yaml:1416",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1417", "not is_constant(condition)"),
+                    Condition("bvlc/mapping.yaml:1416", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1419",
+                        "bvlc/mapping.yaml:1418",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1773,22 +1769,22 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1426",
-        (Way("bvlc/mapping.yaml:1427", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1425",
+        (Way("bvlc/mapping.yaml:1426", rewrite="tops[0] = Abs(bottom)"),),
         witness="Caffe 1.0",
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1430",
+        "bvlc/mapping.yaml:1429",
         (
             Way(
-                "bvlc/mapping.yaml:1441",
+                "bvlc/mapping.yaml:1440",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1441", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1440", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1446",
+                "bvlc/mapping.yaml:1445",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1446", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1445", "not has(axis)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1799,36 +1795,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1437",
+                "bvlc/mapping.yaml:1436",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1454",
+        "bvlc/mapping.yaml:1453",
         (
             Way(
-                "bvlc/mapping.yaml:1461",
+                "bvlc/mapping.yaml:1460",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1461", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1460", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1466",
+                        "bvlc/mapping.yaml:1465",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1470",
+                "bvlc/mapping.yaml:1469",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1470", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1469", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1839,14 +1835,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1476",
+        "bvlc/mapping.yaml:1475",
         (
             Way(
-                "bvlc/mapping.yaml:1477",
+                "bvlc/mapping.yaml:1476",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1479",
+                        "bvlc/mapping.yaml:1478",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -1856,24 +1852,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1483",
+        "bvlc/mapping.yaml:1482",
         (
             Way(
-                "bvlc/mapping.yaml:1494",
+                "bvlc/mapping.yaml:1493",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1494", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1493", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1496",
+                        "bvlc/mapping.yaml:1495",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1499",
+                "bvlc/mapping.yaml:1498",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1499", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1498", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1884,27 +1880,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1491",
+                "bvlc/mapping.yaml:1490",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1502",
-        (Way("bvlc/mapping.yaml:1503", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1501",
+        (Way("bvlc/mapping.yaml:1502", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1506",
+        "bvlc/mapping.yaml:1505",
         (
             Way(
-                "bvlc/mapping.yaml:1507",
+                "bvlc/mapping.yaml:1506",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1511",
+                        "bvlc/mapping.yaml:1510",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -1914,10 +1910,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1515",
+        "bvlc/mapping.yaml:1514",
         (
             Way(
-                "bvlc/mapping.yaml:1516",
+                "bvlc/mapping.yaml:1515",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2001,17 +1997,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1568",
+                        "bvlc/mapping.yaml:1569",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1570",
+                        "bvlc/mapping.yaml:1571",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1572",
+                        "bvlc/mapping.yaml:1573",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -2021,25 +2017,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1581",
-        (Way("bvlc/mapping.yaml:1582", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1582",
+        (Way("bvlc/mapping.yaml:1583", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1586",
+        "bvlc/mapping.yaml:1587",
         (
             Way(
-                "bvlc/mapping.yaml:1592",
+                "bvlc/mapping.yaml:1593",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1592", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1593", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1594",
+                "bvlc/mapping.yaml:1595",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1594", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1595", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2049,77 +2045,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1599",
+        "bvlc/mapping.yaml:1600",
         (
             Way(
-                "bvlc/mapping.yaml:1608",
+                "bvlc/mapping.yaml:1609",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1608",
+                        "bvlc/mapping.yaml:1609",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1610",
+                "bvlc/mapping.yaml:1611",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1610", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1611", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1612",
+                "bvlc/mapping.yaml:1613",
                 rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1612", 'operation == "SUM" and coeff == ()'),),
+                conditions=(Condition("bvlc/mapping.yaml:1613", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1614",
+                "bvlc/mapping.yaml:1615",
                 rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1614", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1615", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1616",
+                "bvlc/mapping.yaml:1617",
                 rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1616", 'operation == "PROD" and len(bottoms) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1617", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1618",
+                "bvlc/mapping.yaml:1619",
                 rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1618", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1619", 'operation == "PROD"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1622",
+                "bvlc/mapping.yaml:1623",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1622", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1623", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1603",
+                "bvlc/mapping.yaml:1604",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1605",
+                "bvlc/mapping.yaml:1606",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1625",
-        (Way("bvlc/mapping.yaml:1626", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1626",
+        (Way("bvlc/mapping.yaml:1627", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
         witness="Caffe 1.0",
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1629",
+        "bvlc/mapping.yaml:1630",
         (
             Way(
-                "bvlc/mapping.yaml:1630",
+                "bvlc/mapping.yaml:1631",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1633",
+                        "bvlc/mapping.yaml:1634",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2129,10 +2125,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1640",
+        "bvlc/mapping.yaml:1641",
         (
             Way(
-                "bvlc/mapping.yaml:1641",
+                "bvlc/mapping.yaml:1642",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2140,7 +2136,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1646",
+                        "bvlc/mapping.yaml:1647",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2150,22 +2146,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1652",
+        "bvlc/mapping.yaml:1653",
         (
             Way(
-                "bvlc/mapping.yaml:1653",
+                "bvlc/mapping.yaml:1654",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1658", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1659", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1662",
+        "bvlc/mapping.yaml:1663",
         (
             Way(
-                "bvlc/mapping.yaml:1663",
+                "bvlc/mapping.yaml:1664",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2180,12 +2176,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1676",
+                        "bvlc/mapping.yaml:1678",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1678",
+                        "bvlc/mapping.yaml:1680",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2195,27 +2191,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ImageData": Entry(
-        "bvlc/mapping.yaml:1685",
+        "bvlc/mapping.yaml:1687",
         (
             Way(
-                "bvlc/mapping.yaml:1686",
+                "bvlc/mapping.yaml:1688",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "image_shape(image_data_param, transform_param)"),),
             ),
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1690",
+        "bvlc/mapping.yaml:1692",
         (
             Way(
-                "bvlc/mapping.yaml:1702",
+                "bvlc/mapping.yaml:1705",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:1702", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1705", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1704",
+                "bvlc/mapping.yaml:1707",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:1704", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1707", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2227,27 +2223,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1699",
+                "bvlc/mapping.yaml:1702",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:1710",
-        (Way("bvlc/mapping.yaml:1711", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:1713",
+        (Way("bvlc/mapping.yaml:1714", inputs="[s.dim for s in shape]"),),
         witness="Caffe 1.0",
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:1714",
+        "bvlc/mapping.yaml:1717",
         (
             Way(
-                "bvlc/mapping.yaml:1715",
+                "bvlc/mapping.yaml:1718",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1719",
+                        "bvlc/mapping.yaml:1722",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2257,45 +2253,45 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:1726",
+        "bvlc/mapping.yaml:1729",
         (
             Way(
-                "bvlc/mapping.yaml:1735",
+                "bvlc/mapping.yaml:1738",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:1735", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1738", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1737",
+                "bvlc/mapping.yaml:1740",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:1737", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1740", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1730",
+                "bvlc/mapping.yaml:1733",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:1732", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:1735", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTM": Entry(
-        "bvlc/mapping.yaml:1744",
-        (Way("bvlc/mapping.yaml:1745", hook="read_lstm"),),
+        "bvlc/mapping.yaml:1747",
+        (Way("bvlc/mapping.yaml:1748", hook="read_lstm"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:1750",
+        "bvlc/mapping.yaml:1753",
         (
             Way(
-                "bvlc/mapping.yaml:1751",
+                "bvlc/mapping.yaml:1754",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1754",
+                        "bvlc/mapping.yaml:1757",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2304,27 +2300,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:1763",
+        "bvlc/mapping.yaml:1766",
         (
             Way(
-                "bvlc/mapping.yaml:1764",
+                "bvlc/mapping.yaml:1767",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:1769",
+        "bvlc/mapping.yaml:1772",
         (
             Way(
-                "bvlc/mapping.yaml:1778",
+                "bvlc/mapping.yaml:1781",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:1778", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:1781", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1782",
+                "bvlc/mapping.yaml:1785",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:1782", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:1785", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2334,49 +2330,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1775",
+                "bvlc/mapping.yaml:1778",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:1789",
-        (Way("bvlc/mapping.yaml:1790", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:1792",
+        (Way("bvlc/mapping.yaml:1793", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
         "bvlc_master/mapping.yaml:72",
         (
             Way(
-                "bvlc/mapping.yaml:1823",
+                "bvlc/mapping.yaml:1826",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:1823", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:1826", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1825",
+                "bvlc/mapping.yaml:1828",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:1825", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1828", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1830",
+                "bvlc/mapping.yaml:1833",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:1830", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1833", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1835",
+                "bvlc/mapping.yaml:1838",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1835", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1838", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1837",
+                "bvlc/mapping.yaml:1840",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1837", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1840", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1839",
+                "bvlc/mapping.yaml:1842",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1839", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1842", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2391,77 +2387,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1804",
+                "bvlc/mapping.yaml:1807",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:1806",
+                "bvlc/mapping.yaml:1809",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1808",
+                "bvlc/mapping.yaml:1811",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1810",
+                "bvlc/mapping.yaml:1813",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1812",
+                "bvlc/mapping.yaml:1815",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:1814",
+                "bvlc/mapping.yaml:1817",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1816",
+                "bvlc/mapping.yaml:1819",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:1818",
+                "bvlc/mapping.yaml:1821",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1820",
+                "bvlc/mapping.yaml:1823",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:1845",
+        "bvlc/mapping.yaml:1848",
         (
             Way(
-                "bvlc/mapping.yaml:1849",
+                "bvlc/mapping.yaml:1852",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:1849", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1852", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1851",
+                "bvlc/mapping.yaml:1854",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:1851", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1854", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:1857",
+        "bvlc/mapping.yaml:1860",
         (
             Way(
-                "bvlc/mapping.yaml:1858",
+                "bvlc/mapping.yaml:1861",
                 rewrite="tops[0] = PRelu(bottom, reshape(blobs[0], [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1861",
+                        "bvlc/mapping.yaml:1864",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2471,27 +2467,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:1866",
+        "bvlc/mapping.yaml:1869",
         (
             Way(
-                "bvlc/mapping.yaml:1872",
+                "bvlc/mapping.yaml:1875",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1872", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1875", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1876",
+                "bvlc/mapping.yaml:1879",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1876", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1879", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1880",
+                "bvlc/mapping.yaml:1883",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1880", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1883", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1884",
+                "bvlc/mapping.yaml:1887",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1884", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1887", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2501,49 +2497,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:1889",
+        "bvlc/mapping.yaml:1892",
         (
             Way(
-                "bvlc/mapping.yaml:1890",
+                "bvlc/mapping.yaml:1893",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1894",
+        "bvlc/mapping.yaml:1897",
         (
             Way(
-                "bvlc/mapping.yaml:1895",
+                "bvlc/mapping.yaml:1898",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1898",
-        (Way("bvlc/mapping.yaml:1899", hook="read_rnn"),),
+        "bvlc/mapping.yaml:1901",
+        (Way("bvlc/mapping.yaml:1902", hook="read_rnn"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:1904",
+        "bvlc/mapping.yaml:1907",
         (
             Way(
-                "bvlc/mapping.yaml:1917",
+                "bvlc/mapping.yaml:1920",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(blobs[1], shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1917", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1920", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1919",
+                        "bvlc/mapping.yaml:1922",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1924",
+                "bvlc/mapping.yaml:1927",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(blobs[0], shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:1924", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1927", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2554,32 +2550,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1912",
+                "bvlc/mapping.yaml:1915",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:1914",
+                "bvlc/mapping.yaml:1917",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:1929",
-        (Way("bvlc/mapping.yaml:1930", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:1932",
+        (Way("bvlc/mapping.yaml:1933", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:1934",
-        (Way("bvlc/mapping.yaml:1935", rewrite=""),),
+        "bvlc/mapping.yaml:1937",
+        (Way("bvlc/mapping.yaml:1938", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1938",
+        "bvlc/mapping.yaml:1941",
         (
             Way(
-                "bvlc/mapping.yaml:1939",
+                "bvlc/mapping.yaml:1942",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2588,12 +2584,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1945",
+                        "bvlc/mapping.yaml:1948",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1947",
+                        "bvlc/mapping.yaml:1950",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2603,42 +2599,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:1951",
+        "bvlc/mapping.yaml:1954",
         (
             Way(
-                "bvlc/mapping.yaml:1952",
+                "bvlc/mapping.yaml:1955",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:1956",
-        (Way("bvlc/mapping.yaml:1957", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:1959",
+        (Way("bvlc/mapping.yaml:1960", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:1960",
+        "bvlc/mapping.yaml:1963",
         (
             Way(
-                "bvlc/mapping.yaml:1972",
+                "bvlc/mapping.yaml:1975",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1972", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:1975", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1974",
+                "bvlc/mapping.yaml:1977",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1974", 'pool == "AVE" and pyramid_height == 1'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1976",
-                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1976", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1977", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1979",
+                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
+                conditions=(Condition("bvlc/mapping.yaml:1979", 'pool == "MAX"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1982",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1979", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1982", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2646,40 +2642,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1967",
+                "bvlc/mapping.yaml:1970",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1969",
+                "bvlc/mapping.yaml:1972",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:1984",
-        (Way("bvlc/mapping.yaml:1985", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:1987",
+        (Way("bvlc/mapping.yaml:1988", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:1989",
+        "bvlc/mapping.yaml:1992",
         (
             Way(
-                "bvlc/mapping.yaml:1990",
+                "bvlc/mapping.yaml:1993",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1993",
+        "bvlc/mapping.yaml:1996",
         (
             Way(
-                "bvlc/mapping.yaml:1994",
+                "bvlc/mapping.yaml:1997",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1996", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:1999", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),

@@ -949,34 +949,32 @@ def emit_flatten_1(e: Emit, op: hub.Flatten, input: Value, output: Value) -> Non
 
 def emit_flatten_2(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
     """Flatten -> other ops (bvlc/mapping.yaml:532)."""
-    if op.axis == 1:
-        raise Refused("does not hold: axis != 1", "bvlc/mapping.yaml:532")
     e.apply(hub.Reshape(shape=output.shape[:]), (input,), (output,))
 
 
 def emit_gather_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:540)."""
+    """Gather -> other ops (bvlc/mapping.yaml:539)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:540")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:539")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:540")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:539")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:540")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:539")
     bvlc_hooks.gather(e, op, data, indices, output)
 
 
 def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:542)."""
+    """Gather -> other ops (bvlc/mapping.yaml:541)."""
     along = lib.axis_of(op.axis, data.rank)
     runs = lib.runs_of(lib.places_along(indices, data.shape[along]))
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:542")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:541")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:542")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:541")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:542")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:541")
     if not len(runs) <= 64:
-        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:546")
+        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:545")
     e.apply(
         hub.Concat(axis=along),
         [e.value(hub.Slice(starts=(r[0],), ends=(r[1],), axes=(along,)), (data,)) for r in runs],
@@ -985,14 +983,14 @@ def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:549)."""
+    """Gather -> other ops (bvlc/mapping.yaml:548)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:549")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:548")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:549")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:548")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:549")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:548")
     taken = e.value(
         hub.Gather(axis=along),
         (data, lib.reshape(indices, (lib.product(indices.shape),))),
@@ -1001,16 +999,16 @@ def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> Embed (bvlc/mapping.yaml:553)."""
+    """Gather -> Embed (bvlc/mapping.yaml:552)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:553")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:552")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:553")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:552")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:553")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:552")
     if data.rank != 2:
-        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:553")
+        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:552")
     e.layer(
         layers.Embed(input_dim=data.shape[0], num_output=data.shape[1], bias_term=False),
         (indices,),
@@ -1020,16 +1018,16 @@ def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:558)."""
+    """Gather -> other ops (bvlc/mapping.yaml:557)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:558")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:557")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:558")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:557")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:558")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:557")
     if data.rank == 2:
-        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:558")
+        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:557")
     rows = e.value(
         hub.Gather(axis=0),
         (lib.reshape(data, (data.shape[0], lib.product(data.shape[1:]))), indices),
@@ -1038,43 +1036,43 @@ def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_6(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> BatchReindex (bvlc/mapping.yaml:562)."""
+    """Gather -> BatchReindex (bvlc/mapping.yaml:561)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:562")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:561")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:562")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:561")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:562")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:561")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:562")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:561")
     e.layer(layers.BatchReindex(), (data, indices), tops=(output,))
 
 
 def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:564)."""
+    """Gather -> other ops (bvlc/mapping.yaml:563)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:564")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:563")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:564")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:563")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:564")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:563")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:564")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:563")
     rows = e.value(hub.Gather(axis=0), (data, e.value(hub.Reshape(shape=(-1,)), (indices,))))
     e.apply(hub.Reshape(shape=output.shape[:]), (rows,), (output,))
 
 
 def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:568)."""
+    """Gather -> other ops (bvlc/mapping.yaml:567)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:568")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:567")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:568")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:567")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:568")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:567")
     columns = e.value(
         hub.Reshape(shape=(-1, data.shape[along], lib.product(data.shape[along + 1 :]))),
         (data,),
@@ -1087,9 +1085,9 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:579)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:578)."""
     if op.transA != 1:
-        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:579")
+        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:578")
     e.apply(
         hub.Gemm(alpha=op.alpha, beta=op.beta, transB=op.transB),
         (e.value(hub.Transpose(perm=(1, 0)), (A,)), B, C),
@@ -1098,14 +1096,14 @@ def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:581)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:580)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:581")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:580")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:581")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:580")
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:581")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:580")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=False),
         (A,),
@@ -1115,18 +1113,18 @@ def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:586)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:585)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:586")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:585")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:586")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:585")
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:586")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:585")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:586")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:585")
     if lib.span_of(Y.shape, C.shape) not in ((1, 2), (0, 0)):
-        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:586")
+        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:585")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=True),
         (A,),
@@ -1136,18 +1134,18 @@ def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_4(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:593)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:592)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:593")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:592")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:593")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:592")
     e.apply(hub.Add(), (e.value(hub.Gemm(alpha=op.alpha, transB=op.transB), (A, B)), lib.times(C, op.beta)), (Y,))
 
 
 def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:595)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:594)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:595")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:594")
     e.apply(
         hub.Add(),
         (
@@ -1159,94 +1157,94 @@ def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_6(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:597)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:596)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:597")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:596")
     if op.alpha == 1:
-        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:597")
+        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:596")
     e.apply(hub.Mul(), (e.value(hub.Gemm(transB=op.transB), (A, B)), op.alpha), (Y,))
 
 
 def emit_gemm_7(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:599)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:598)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:599")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:598")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:599")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:598")
     if op.transB != 1:
-        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:599")
+        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:598")
     e.apply(hub.MatMul(), (A, e.value(hub.Transpose(perm=(1, 0)), (B,))), (Y,))
 
 
 def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:601)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:600)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:601")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:600")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:601")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:600")
     if op.transB != 0:
-        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:601")
+        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:600")
     e.apply(hub.MatMul(), (A, B), (Y,))
 
 
 def emit_global_average_pool_1(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:609)."""
+    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:608)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:609")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:608")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_average_pool_2(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:612)."""
+    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:611)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:612")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:611")
     e.apply(hub.ReduceMean(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_global_max_pool_1(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:618)."""
+    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:617)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:618")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:617")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_max_pool_2(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:621)."""
+    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:620)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:621")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:620")
     e.apply(hub.ReduceMax(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_greater_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Threshold (bvlc/mapping.yaml:627)."""
+    """Greater -> Threshold (bvlc/mapping.yaml:626)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:627")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:626")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:627")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:626")
     e.layer(layers.Threshold(threshold=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_greater_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Power + Threshold (bvlc/mapping.yaml:631)."""
+    """Greater -> Power + Threshold (bvlc/mapping.yaml:630)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:631")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:630")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:631")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:630")
     top = e.layer(layers.Power(scale=-1), (B,))
     e.layer(layers.Threshold(threshold=-lib.scalar(A)), (top,), tops=(C,))
 
 
 def emit_greater_3(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> other ops (bvlc/mapping.yaml:638)."""
+    """Greater -> other ops (bvlc/mapping.yaml:637)."""
     if lib.is_scalar(A):
-        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:638")
+        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:637")
     if lib.is_scalar(B):
-        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:638")
+        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:637")
     e.apply(hub.Greater(), (e.value(hub.Sub(), (A, B)), 0.0), (C,))
 
 
 def emit_greater_or_equal(e: Emit, op: hub.GreaterOrEqual, A: Value, B: Value, C: Value) -> None:
-    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:643)."""
+    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:642)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (B, A)),), (C,))
 
 
@@ -1258,7 +1256,7 @@ def emit_group_normalization(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:646)."""
+    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:645)."""
     count = lib.product(X.shape[1:]) // op.num_groups
     groups = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(0, op.num_groups, -1))), (X,))
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (groups,))
@@ -1282,7 +1280,7 @@ def emit_gru(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """GRU -> other ops (bvlc/mapping.yaml:675)."""
+    """GRU -> other ops (bvlc/mapping.yaml:674)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
@@ -1293,7 +1291,7 @@ def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:678)."""
+    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:677)."""
     top = e.layer(layers.Power(scale=-op.alpha, shift=1 - op.beta), (X,))
     top = e.layer(layers.ReLU(), (top,))
     top = e.layer(layers.Power(scale=-1, shift=1), (top,))
@@ -1301,9 +1299,9 @@ def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (bvlc/mapping.yaml:689)."""
+    """Identity -> Parameter (bvlc/mapping.yaml:688)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:689")
+        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:688")
     e.layer(
         layers.Parameter(shape=layers.BlobShape(dim=input.shape[:])),
         (),
@@ -1313,9 +1311,9 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (bvlc/mapping.yaml:694)."""
+    """Identity -> Split (bvlc/mapping.yaml:693)."""
     if lib.is_constant(input):
-        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:694")
+        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:693")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
@@ -1327,7 +1325,7 @@ def emit_instance_normalization(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:699)."""
+    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:698)."""
     count = lib.product(input.shape[2:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (input,))
     centred = e.layer(layers.Bias(axis=0), (input, means))
@@ -1347,15 +1345,15 @@ def emit_layer_normalization(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:724)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:723)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:728")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:727")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:728")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:727")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:728")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:727")
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (centred,))
@@ -1373,51 +1371,51 @@ def emit_layer_normalization(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:755)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:754)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:760)."""
+    """Less -> other ops (bvlc/mapping.yaml:759)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:763)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:762)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:766)."""
+    """Log -> Log (bvlc/mapping.yaml:765)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:770)."""
+    """LRN -> LRN (bvlc/mapping.yaml:769)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:770")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:769")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:770")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:769")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:773)."""
+    """LRN -> other ops (bvlc/mapping.yaml:772)."""
     places = lib.product(X.shape[2:])
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:773")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:772")
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
     e.apply(hub.Reshape(shape=(0,) + X.shape[1:]), (normal,), (Y,))
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:781)."""
+    """LRN -> other ops (bvlc/mapping.yaml:780)."""
     channels = X.shape[1]
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:781")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:780")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:781")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:780")
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
         (
@@ -1453,20 +1451,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:790)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:789)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:794)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:793)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:794")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:793")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:794")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:793")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:794")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:793")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:794")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:793")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1476,137 +1474,137 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:802)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:801)."""
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:802")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:801")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:802")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:801")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:802")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:801")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:802")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:801")
     stack = e.value(hub.Reshape(shape=(-1, depth, 1, width)), (B,))
     mixed = e.value(hub.Conv(kernel_shape=(1, 1)), (stack, lib.reshape(A, (rows, depth, 1, 1))))
     e.apply(hub.Reshape(shape=lib.free_batch(Y.shape, B.rank > 2)), (mixed,), (Y,))
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:811)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:810)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:811")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:810")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:811")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:810")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:811")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:810")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:813)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:812)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:813")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:812")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:813")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:812")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:813")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:812")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:816)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:815)."""
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:816")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:815")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:816")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:815")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:816")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:815")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:816")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:815")
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
     e.apply(hub.ReduceSum(axes=(-1,), keepdims=0), (e.value(hub.Mul(), (rows, columns)),), (Y,))
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:823)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:822)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:823")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:822")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:823")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:822")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:825)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:824)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:825")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:824")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:831)."""
+    """Max -> other ops (bvlc/mapping.yaml:830)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:831")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:830")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:833)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:832)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:833")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:832")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:833",
+            "bvlc/mapping.yaml:832",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:836)."""
+    """Max -> other ops (bvlc/mapping.yaml:835)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:836")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:835")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:836")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:835")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:836")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:835")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:836")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:835")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:838)."""
+    """Max -> other ops (bvlc/mapping.yaml:837)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:838")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:837")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:838")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:837")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:838")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:837")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:838")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:837")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:840)."""
+    """Max -> other ops (bvlc/mapping.yaml:839)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:840")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:839")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:842)."""
+    """Max -> other ops (bvlc/mapping.yaml:841)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:842")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:841")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:842")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:841")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:842")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:841")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1615,13 +1613,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:844)."""
+    """Max -> other ops (bvlc/mapping.yaml:843)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:844")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:843")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:844")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:843")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:844")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:843")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1644,7 +1642,7 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:858",
+            "bvlc/mapping.yaml:857",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
         raise Refused("Caffe would compute another number of windows", "bvlc_master/mapping.yaml:48")
@@ -1665,20 +1663,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:862)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:861)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:862")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:861")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:862")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:861")
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:858",
+            "bvlc/mapping.yaml:857",
         )
     e.layer(
         layers.Pooling(
@@ -1696,7 +1694,7 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:873)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:872)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
@@ -1704,15 +1702,15 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:873")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:872")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:873")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:872")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:873")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:872")
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:858",
+            "bvlc/mapping.yaml:857",
         )
     every = e.value(
         hub.MaxPool(
@@ -1726,34 +1724,34 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:878)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:877)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:878")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:877")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:878")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:877")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:878")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:877")
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:858",
+            "bvlc/mapping.yaml:857",
         )
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:882)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:881)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:882")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:881")
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:858",
+            "bvlc/mapping.yaml:857",
         )
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
@@ -1769,15 +1767,15 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:887)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:886)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:887")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:886")
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:858",
+            "bvlc/mapping.yaml:857",
         )
     padded = e.value(
         hub.Pad(
@@ -1794,16 +1792,16 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:891)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:890)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:891")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:890")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:891")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:890")
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:858",
+            "bvlc/mapping.yaml:857",
         )
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
@@ -1815,17 +1813,17 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:901)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:900)."""
     axes = len(op.kernel_shape)
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:901")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:900")
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:858",
+            "bvlc/mapping.yaml:857",
         )
     flat = e.value(
         hub.MaxPool(kernel_shape=k[1:], strides=s[1:], dilations=op.dilations[1:]),
@@ -1845,11 +1843,11 @@ def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:914)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:913)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:915")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:914")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:915")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:914")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1863,11 +1861,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:926)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:925)."""
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:926")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:925")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:923")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:922")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1877,53 +1875,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:928)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:927)."""
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:928")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:927")
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:923")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:922")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:934)."""
+    """Min -> other ops (bvlc/mapping.yaml:933)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:934")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:933")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:934")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:933")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:934")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:933")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:934")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:933")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:936)."""
+    """Min -> other ops (bvlc/mapping.yaml:935)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:936")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:935")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:936")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:935")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:936")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:935")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:936")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:935")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:938)."""
+    """Min -> other ops (bvlc/mapping.yaml:937)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:938")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:937")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:940)."""
+    """Min -> other ops (bvlc/mapping.yaml:939)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:940")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:939")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:940")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:939")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1932,11 +1930,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:942)."""
+    """Min -> other ops (bvlc/mapping.yaml:941)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:942")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:941")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:942")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:941")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -1945,41 +1943,41 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:948)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:947)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:947")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:947")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:947")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:952)."""
+    """Mul -> other ops (bvlc/mapping.yaml:951)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:952")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:951")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:952")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:951")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:954)."""
+    """Mul -> Power (bvlc/mapping.yaml:953)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:954")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:953")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:954")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:953")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:958)."""
+    """Mul -> Scale (bvlc/mapping.yaml:957)."""
     span = lib.span_of(A.shape, B.shape)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:958")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:957")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:958")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:957")
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -1989,79 +1987,79 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Reshape + Scale (bvlc/mapping.yaml:967)."""
+    """Mul -> Reshape + Scale (bvlc/mapping.yaml:966)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:967")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:966")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:967")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:966")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:967")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:966")
     shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
     e.layer(layers.Scale(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:976)."""
+    """Mul -> other ops (bvlc/mapping.yaml:975)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:976")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:975")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:976")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:975")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:978)."""
+    """Mul -> other ops (bvlc/mapping.yaml:977)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:978")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:977")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:980)."""
+    """Mul -> other ops (bvlc/mapping.yaml:979)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:980",
+            "bvlc/mapping.yaml:979",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:982)."""
+    """Mul -> other ops (bvlc/mapping.yaml:981)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:982")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:981")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:982")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:981")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:990)."""
+    """Neg -> Power (bvlc/mapping.yaml:989)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:995)."""
+    """Not -> Power (bvlc/mapping.yaml:994)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:1000)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:999)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1000")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:999")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1000")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:999")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1000")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:999")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:1003)."""
+    """Or -> other ops (bvlc/mapping.yaml:1002)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1002")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1002")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -2070,17 +2068,17 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1016)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1015)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1016")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1015")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1018)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1017)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -2088,25 +2086,25 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
     grown = tuple(max(0, p[0]) for p in pairs) + tuple(max(0, p[1]) for p in pairs)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1018")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1017")
     cut = e.value(hub.Slice(starts=inner, ends=outer), (data,))
     e.apply(hub.Pad(mode=op.mode, pads=grown, constant_value=value), (cut,), (output,))
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1022)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1021)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1022")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1021")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1022")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1021")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1022")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1021")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1022")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1021")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2119,7 +2117,7 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1025)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1024)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
@@ -2128,7 +2126,7 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     before = pairs[axis][0]
     behind = pairs[axis][1]
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1025")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1024")
     grain = e.value(
         hub.Add(),
         (
@@ -2153,13 +2151,13 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1036)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1035)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1036")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1035")
     part = e.value(
         hub.Gather(axis=axis),
         (data, lib.whole(lib.pad_places(op.mode, data.shape[axis], pairs[axis]))),
@@ -2168,49 +2166,49 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:1043)."""
+    """Pow -> Power (bvlc/mapping.yaml:1042)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1043")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1042")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1043")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1042")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:1047)."""
+    """Pow -> Exp (bvlc/mapping.yaml:1046)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1047")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1046")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1047")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1046")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1047")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1046")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1055)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1054)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1055")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1054")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1055")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1054")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1055")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1054")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1060)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1059)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1060")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1059")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1060")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1059")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1060")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1059")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:1064)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:1063)."""
     e.apply(
         hub.Sub(),
         (
@@ -2222,19 +2220,19 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:1068)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:1067)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:1075)."""
+    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:1074)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1075")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1074")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1075")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1074")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1075")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1074")
     top = e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2242,80 +2240,80 @@ def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1082)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1081)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1082")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1081")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1095)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1094)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1095")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1094")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1095")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1094")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1095")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1094")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1095")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1094")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1092")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1091")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1097)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1096)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1097")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1096")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1092")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1091")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.MaxPool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1102)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1101)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1102")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1101")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1092")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1091")
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1119)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1118)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1119")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1118")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1119")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1118")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1119")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1118")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1116")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1115")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1121)."""
+    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1120)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1121")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1120")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1121")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1120")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1116")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1115")
     top = e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2323,49 +2321,49 @@ def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1128)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1127)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1128")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1127")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1128")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1127")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1128")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1127")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1116")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1115")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1130)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1129)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1130")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1129")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1116")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1115")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.AveragePool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1135)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1134)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     run = lib.last_run(over)
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1135")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1134")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1116")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1115")
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1143)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1142)."""
     e.apply(
         hub.Neg(),
         (
@@ -2383,20 +2381,20 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1149)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1148)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1149")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1148")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1151)."""
+    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1150)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1151")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1150")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1151")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1150")
     top = e.layer(layers.Reduction(axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2404,10 +2402,10 @@ def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1158)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1157)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1158")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1157")
     e.apply(
         hub.Mul(),
         (
@@ -2419,14 +2417,14 @@ def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1167)."""
+    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1166)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1167")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1166")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1167")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1166")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1167")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1166")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2434,23 +2432,23 @@ def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, redu
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1174)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1173)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1174")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1173")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1178)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1177)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1182)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1181)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1183")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1182")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2459,11 +2457,11 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1191)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1190)."""
     start = lib.axis_of(op.axis, X.rank)
     count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1195")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1194")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
     top = e.layer(layers.Scale(axis=0), (X, factors))
@@ -2487,27 +2485,27 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1217)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1216)."""
     size = R.shape[2]
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1216")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1216")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1216")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1216")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1216")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1219")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1218")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1219")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1218")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1219")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1218")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1219")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1218")
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
     top = e.layer(
@@ -2537,47 +2535,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1243)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1242)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1246)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1245)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1259)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1258)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1259")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1258")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1259")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1258")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1261)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1260)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1261")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1260")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1261")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1260")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1261")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1260")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1266)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1265)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2585,11 +2583,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1266")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1265")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1266")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1265")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1266")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1265")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2600,7 +2598,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1272)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1271)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2608,13 +2606,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1272")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1271")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1272")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1271")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1272")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1271")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1272")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1271")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2625,16 +2623,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1278)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1277)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1278")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1277")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1278")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1277")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2648,7 +2646,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1283)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1282)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2658,13 +2656,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1283")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1282")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1283")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1282")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1283")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1282")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1283")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1282")
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
     e.apply(
         hub.Conv(kernel_shape=window, strides=strides[2:], group=channels),
@@ -2674,7 +2672,7 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1290)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1289)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2682,7 +2680,7 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     at = lib.first_step(by)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1290")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1289")
     part = e.value(
         hub.Gather(axis=along[at]),
         (data, lib.whole(lib.slice_range(data.shape[along[at]], starts[at], ends[at], by[at]))),
@@ -2700,17 +2698,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1297)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1296)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1302)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1301)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1306)."""
+    """Split -> Slice (bvlc/mapping.yaml:1305)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2720,149 +2718,149 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1315)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1314)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1319)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1318)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1324)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1323)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1324")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1323")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1324")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1323")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1324")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1323")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1327)."""
+    """Sub -> Power (bvlc/mapping.yaml:1326)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1327")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1326")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1327")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1326")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1331)."""
+    """Sub -> Power (bvlc/mapping.yaml:1330)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1331")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1330")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1331")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1330")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1335)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1334)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1335")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1334")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1337)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1336)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1337")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1336")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1346)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1345)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1346")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1345")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1348)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1347)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1348")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1347")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1348",
+            "bvlc/mapping.yaml:1347",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1351)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1350)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1351")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1350")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1353)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1352)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1353")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1352")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1358)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1357)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1365)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1364)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1365")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1364")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1367)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1366)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1367")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1366")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1367")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1366")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1370)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1369)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1370")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1369")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1370")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1369")
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1378)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1377)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1378")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1377")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1386)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1385)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1386")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1385")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1389)."""
+    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1388)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1389")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1388")
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(swap[0], 1, swap[1] * swap[2], swap[3]))), (data,))
     top = e.layer(layers.Im2col(kernel_h=swap[2], kernel_w=1, stride_h=swap[2], stride_w=1), (top,))
     e.layer(
@@ -2873,11 +2871,11 @@ def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1397)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1396)."""
     swap = lib.block_swap(data.shape, op.perm)
     steady = op.perm[0] == 0
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1397")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1396")
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
     whole = e.value(hub.Transpose(perm=lib.other_swaps(data.shape, op.perm)), (half,))
@@ -2885,18 +2883,18 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1406)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1405)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1413)."""
+    """Where -> other ops (bvlc/mapping.yaml:1412)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1413")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1412")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1413")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1412")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1413")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1412")
     e.apply(
         hub.Add(),
         (
@@ -2908,13 +2906,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1415)."""
+    """Where -> other ops (bvlc/mapping.yaml:1414)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1415")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1414")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1415")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1414")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1415")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1414")
     e.apply(
         hub.Add(),
         (
@@ -2926,19 +2924,19 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1417)."""
+    """Where -> other ops (bvlc/mapping.yaml:1416)."""
     on = lib.element_type("float32")
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1417")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1416")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1419",
+            "bvlc/mapping.yaml:1418",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1419",
+            "bvlc/mapping.yaml:1418",
         )
     gate = e.value(hub.Cast(to=on), (condition,))
     e.apply(
@@ -3065,277 +3063,277 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Gather: Rule(
         (
-            Alternative(emit_gather_1, "bvlc/mapping.yaml:540"),
-            Alternative(emit_gather_2, "bvlc/mapping.yaml:542"),
-            Alternative(emit_gather_3, "bvlc/mapping.yaml:549"),
-            Alternative(emit_gather_4, "bvlc/mapping.yaml:553"),
-            Alternative(emit_gather_5, "bvlc/mapping.yaml:558"),
-            Alternative(emit_gather_6, "bvlc/mapping.yaml:562"),
-            Alternative(emit_gather_7, "bvlc/mapping.yaml:564"),
-            Alternative(emit_gather_8, "bvlc/mapping.yaml:568"),
+            Alternative(emit_gather_1, "bvlc/mapping.yaml:539"),
+            Alternative(emit_gather_2, "bvlc/mapping.yaml:541"),
+            Alternative(emit_gather_3, "bvlc/mapping.yaml:548"),
+            Alternative(emit_gather_4, "bvlc/mapping.yaml:552"),
+            Alternative(emit_gather_5, "bvlc/mapping.yaml:557"),
+            Alternative(emit_gather_6, "bvlc/mapping.yaml:561"),
+            Alternative(emit_gather_7, "bvlc/mapping.yaml:563"),
+            Alternative(emit_gather_8, "bvlc/mapping.yaml:567"),
         ),
         "known places along any axis, or computed ones along the first",
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "bvlc/mapping.yaml:579"),
-            Alternative(emit_gemm_2, "bvlc/mapping.yaml:581"),
-            Alternative(emit_gemm_3, "bvlc/mapping.yaml:586"),
-            Alternative(emit_gemm_4, "bvlc/mapping.yaml:593"),
-            Alternative(emit_gemm_5, "bvlc/mapping.yaml:595"),
-            Alternative(emit_gemm_6, "bvlc/mapping.yaml:597"),
-            Alternative(emit_gemm_7, "bvlc/mapping.yaml:599"),
-            Alternative(emit_gemm_8, "bvlc/mapping.yaml:601"),
+            Alternative(emit_gemm_1, "bvlc/mapping.yaml:578"),
+            Alternative(emit_gemm_2, "bvlc/mapping.yaml:580"),
+            Alternative(emit_gemm_3, "bvlc/mapping.yaml:585"),
+            Alternative(emit_gemm_4, "bvlc/mapping.yaml:592"),
+            Alternative(emit_gemm_5, "bvlc/mapping.yaml:594"),
+            Alternative(emit_gemm_6, "bvlc/mapping.yaml:596"),
+            Alternative(emit_gemm_7, "bvlc/mapping.yaml:598"),
+            Alternative(emit_gemm_8, "bvlc/mapping.yaml:600"),
         ),
     ),
     hub.GlobalAveragePool: Rule(
         (
-            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:609"),
-            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:612"),
+            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:608"),
+            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:611"),
         ),
     ),
     hub.GlobalMaxPool: Rule(
         (
-            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:618"),
-            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:621"),
+            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:617"),
+            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:620"),
         ),
     ),
     hub.Greater: Rule(
         (
-            Alternative(emit_greater_1, "bvlc/mapping.yaml:627"),
-            Alternative(emit_greater_2, "bvlc/mapping.yaml:631"),
-            Alternative(emit_greater_3, "bvlc/mapping.yaml:638"),
+            Alternative(emit_greater_1, "bvlc/mapping.yaml:626"),
+            Alternative(emit_greater_2, "bvlc/mapping.yaml:630"),
+            Alternative(emit_greater_3, "bvlc/mapping.yaml:637"),
         ),
     ),
-    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:643"),)),
-    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:646"),)),
-    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:675"),)),
+    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:642"),)),
+    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:645"),)),
+    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:674"),)),
     hub.HardSigmoid: Rule(
         (
             Alternative(emit_hard_sigmoid_1, "bvlc_master/mapping.yaml:38"),
-            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:678"),
+            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:677"),
         ),
     ),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "bvlc/mapping.yaml:689"),
-            Alternative(emit_identity_2, "bvlc/mapping.yaml:694"),
+            Alternative(emit_identity_1, "bvlc/mapping.yaml:688"),
+            Alternative(emit_identity_2, "bvlc/mapping.yaml:693"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:699"),)),
-    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:724"),)),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:755"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:760"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:763"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:766"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:698"),)),
+    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:723"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:754"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:759"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:762"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:765"),)),
     hub.LRN: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:770"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:773"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:781"),
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:769"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:772"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:780"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:790"),)),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:789"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:794"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:802"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:811"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:813"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:816"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:823"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:825"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:793"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:801"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:810"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:812"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:815"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:822"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:824"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:831"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:833"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:836"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:838"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:840"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:842"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:844"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:830"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:832"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:835"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:837"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:839"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:841"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:843"),
         ),
     ),
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "bvlc_master/mapping.yaml:46"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:862"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:873"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:878"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:882"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:887"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:891"),
-            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:901"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:861"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:872"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:877"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:881"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:886"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:890"),
+            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:900"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:914"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:913"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:926"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:928"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:925"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:927"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:934"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:936"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:938"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:940"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:942"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:933"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:935"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:937"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:939"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:941"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:948"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:952"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:954"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:958"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:967"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:976"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:978"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:980"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:982"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:947"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:951"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:953"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:957"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:966"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:975"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:977"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:979"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:981"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:990"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:995"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:989"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:994"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:1000"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:1003"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:999"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:1002"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:1016"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:1018"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:1022"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:1025"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:1036"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:1015"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:1017"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:1021"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:1024"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:1035"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:1043"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:1047"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:1042"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:1046"),
         ),
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1055"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1060"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1064"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1054"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1059"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1063"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1068"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1067"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1075"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1082"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1074"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1081"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1095"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1097"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1102"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1094"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1096"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1101"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1119"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1121"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1128"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1130"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1135"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1118"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1120"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1127"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1129"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1134"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1143"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1142"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1149"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1151"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1158"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1148"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1150"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1157"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1167"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1174"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1166"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1173"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1178"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1182"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1191"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1177"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1181"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1190"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1217",
+                "bvlc/mapping.yaml:1216",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1243"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1242"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1246"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1245"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1259"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1261"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1266"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1272"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1278"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1283"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1290"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1258"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1260"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1265"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1271"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1277"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1282"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1289"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1297"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1302"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1306"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1315"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1319"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1296"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1301"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1305"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1314"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1318"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1324"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1327"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1331"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1335"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1337"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1323"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1326"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1330"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1334"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1336"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1346"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1348"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1351"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1353"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1345"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1347"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1350"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1352"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1358"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1357"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1365"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1367"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1370"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1364"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1366"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1369"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1378"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1377"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1386"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1389"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1397"),
+            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1385"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1388"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1396"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1406"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1405"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1413"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1415"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1417"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1412"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1414"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1416"),
         ),
     ),
     hub.Swish: Rule((Alternative(emit_swish, "bvlc_master/mapping.yaml:62"),)),

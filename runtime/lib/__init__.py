@@ -94,6 +94,7 @@ from caffeforge.runtime.lib.sampling import (
     unit_matrix,
     window,
 )
+from caffeforge.runtime.lib.statistics import norm_factor, norm_offset
 from caffeforge.runtime.lib.weights import (
     array,
     begin_mark,
@@ -192,6 +193,8 @@ __all__ = [
     "moves_nothing",
     "nd_places",
     "negative",
+    "norm_factor",
+    "norm_offset",
     "normal_axes",
     "one_hot",
     "ones",

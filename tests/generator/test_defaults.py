@@ -9,7 +9,7 @@ import pytest
 from caffeforge.generator.generate import Package, generate, write
 from caffeforge.generator.schema_folder import SCHEMAS
 from caffeforge.runtime.errors import CaffeforgeError
-from tests.generator.test_drop_in import imported
+from tests.generator.dialects import imported
 
 PROTO = (SCHEMAS / "bvlc" / "caffe.proto").read_text(encoding="utf-8")
 STATS = "optional bool use_global_stats = 1"

@@ -1,101 +1,80 @@
-"""Vendors' protos with no mapping beside them: each becomes a backend that exports, or says what prevents it.
+"""Vendors' protos with no mapping beside them: each is a backend that exports whole networks.
 
-Run as a program, this file prints the table of what each dialect inherits.
+What it wrote is read by protobuf under that very proto, run by the executor, and, where bvlc's proto reads
+the same from the files, run by Caffe.
 """
 
-import importlib.util
-import subprocess
-import sys
-from pathlib import Path
-from types import ModuleType
+from __future__ import annotations
 
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
-from torch import nn
+import torchvision
 
-from caffeforge.generator.generate import generate, write
-from caffeforge.runtime.errors import LegalizeError
+from caffeforge.generator.schema_folder import SCHEMAS
+from tests.generator.dialects import NAMES, backend, proto
+from tests.generator.judge import Judge
+from tests.real_caffe.witness import CAFFE
 
-DIALECTS = Path(__file__).resolve().parents[3] / "shared" / "dialects"
-FACTS = sorted((DIALECTS / "facts").glob("*.json"))
-PREVENTED = {  # the first construct that the base's rules do not know, by the op that needs it
-    "nart_caffe": ("Conv", "ConvolutionParameter"),
-    "ppq": ("Conv", "ConvolutionParameter"),
-    "segnet": ("Conv", "ConvolutionParameter"),
-}
+Floats = npt.NDArray[np.float32]
+NETWORKS = {"resnet18": {}, "mobilenet_v2": {"width_mult": 0.25}}
 
-pytestmark = pytest.mark.skipif(not FACTS, reason="needs ../shared/dialects")
+pytestmark = pytest.mark.skipif(not NAMES, reason="needs ../shared/dialects")
 
 
-def backend(facts: Path, folder: Path) -> ModuleType:
-    """Return the imported package of a fact table's proto, generated alone in a folder below `folder`."""
-    name = facts.stem.replace(".", "_")
-    source = folder / "vendor" / name
-    source.mkdir(parents=True)
-    command = [sys.executable, str(DIALECTS / "render_proto.py"), str(facts)]
-    text = subprocess.run(command, capture_output=True, check=True).stdout
-    (source / "caffe.proto").write_bytes(text)
-    package = generate(source / "caffe.proto")
-    write(package, folder / "out")
-    return imported(folder / "out" / package.name)
+@cache
+def network(name: str) -> tuple[torch.export.ExportedProgram, torch.Tensor, Floats]:
+    """Return a network, exported once for all backends, with an input and what it computes from that."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = torchvision.models.get_model(name, num_classes=10, **NETWORKS[name])
+        image = torch.randn(1, 3, 64, 64)
+        for module in model.modules():
+            if isinstance(module, torch.nn.BatchNorm2d):
+                module.momentum = None  # statistics are those of one batch, not of a blank network
+        with torch.no_grad():
+            model.train()(torch.randn(8, 3, 64, 64))
+            expected = model.eval()(image).numpy()
+        return torch.export.export(model, (image,)), image, expected
 
 
-def imported(folder: Path) -> ModuleType:
-    """Return the package in a folder, imported under a name of its own."""
-    name = f"drop_in_{folder.name}"
-    spec = importlib.util.spec_from_file_location(
-        name, folder / "__init__.py", submodule_search_locations=[str(folder)]
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+@cache
+def by_caffe(digest: str, stem: Path, name: str) -> Floats:
+    """Return what Caffe computes; `digest` is that of the files, most of which are the same."""
+    image = network(name)[1].numpy()
+    prototxt, caffemodel = stem.with_suffix(".prototxt"), stem.with_suffix(".caffemodel")
+    (result,) = CAFFE.run(prototxt, caffemodel, {"x": image}).values()
+    return result
 
 
-def network() -> nn.Module:
-    """Return a small network with what ResNet-18 and MobileNetV2 are made of."""
-    torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU6(),
-        nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.ReLU(), nn.MaxPool2d(2, 2), nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(), nn.Linear(8, 5),
-    ).eval()  # fmt: skip
+def digest(stem: Path) -> str:
+    """Return what tells the files of a net from others."""
+    files = [stem.with_suffix(suffix).read_bytes() for suffix in (".prototxt", ".caffemodel")]
+    return sha256(b"\0".join(files)).hexdigest()
 
 
-@pytest.mark.parametrize("facts", FACTS, ids=lambda facts: facts.stem)
-def test_a_vendors_proto_alone_is_a_backend_that_exports_or_names_the_construct(
-    facts: Path, tmp_path: Path
-) -> None:
-    module = backend(facts, tmp_path)
-    image = torch.randn(1, 3, 32, 32, generator=torch.Generator().manual_seed(1))
-    if facts.stem in PREVENTED:
-        op, message = PREVENTED[facts.stem]
-        with pytest.raises(LegalizeError, match=rf"{op}\("):
-            module.export(network(), image, tmp_path / "net")
-        coverage = importlib.import_module(f"{module.__name__}.coverage")
-        reasons = [lost.reason for lost in coverage.DROPPED if lost.subject == op]
-        assert any(message in reason for reason in reasons)
-        assert not list(tmp_path.glob("net.*"))
-    else:
-        module.export(network(), image, tmp_path / "net")  # verifies the files it wrote
-        assert (tmp_path / "net.caffemodel").stat().st_size > 0
+@cache
+def bvlc() -> Judge:
+    """Return the reader of the schema of Caffe 1.0."""
+    return Judge((SCHEMAS / "bvlc" / "caffe.proto").read_text(encoding="utf-8"))
 
 
-def table(folder: Path) -> None:
-    """Print for each dialect its layer types, those that are read, ops written, and rules not inherited."""
-    print("| dialect | layer types | of them read | ops written | alternatives not inherited |")
-    print("|---|---|---|---|---|")
-    for facts in FACTS:
-        module = backend(facts, folder)
-        covered = importlib.import_module(f"{module.__name__}.coverage")
-        layers = importlib.import_module(f"{module.__name__}.layers")
-        counts = (len(layers.LAYER_TYPES), len(covered.LAYERS), len(covered.OPS), len(covered.DROPPED))
-        print(f"| {facts.stem} | {' | '.join(map(str, counts))} |")
-
-
-if __name__ == "__main__":
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as scratch:
-        table(Path(scratch))
+@pytest.mark.parametrize("dialect", NAMES)
+def test_a_vendors_proto_alone_is_a_backend_that_exports_networks(dialect: str, tmp_path: Path) -> None:
+    module, judge = backend(dialect, tmp_path), Judge(proto(dialect))
+    for name in NETWORKS:
+        program, image, expected = network(name)
+        stem = tmp_path / name
+        module.export(program, image, stem, verify=False)
+        net = judge.net(stem)
+        assert sum(layer.type == "Convolution" for layer in net.layer) == (52 if "mobile" in name else 20)
+        loaded = module.load(stem.with_suffix(".prototxt"), stem.with_suffix(".caffemodel"))
+        (found,) = loaded.run({"x": image.numpy()}).values()
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        if CAFFE.available and bvlc().reads(stem):
+            np.testing.assert_allclose(by_caffe(digest(stem), stem, name), expected, rtol=1e-3, atol=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,9 +36,12 @@ def _proto(known: KnownLayer, *, extra: str = "", without: str = "") -> str:
         for index, (name, form) in enumerate(known.message)
         if name != without
     ]
-    body = " ".join(lines).replace("optional enum", "optional NewEnum").replace("message ", "BlobShape ")
+    body = re.sub(r"optional enum[\w ]* (\w+) =", r"optional NewEnum \1 =", " ".join(lines))
+    body = body.replace("message ", "BlobShape ")
+    words = [word for _, form in known.message if form.startswith("enum ") for word in form.split()[1:]]
+    values = " ".join(f"{word} = {index};" for index, word in enumerate(words or ["NEW"]))
     field = f"message LayerParameter {{ optional NewParameter {known.field} = 9000;"
-    added = f"enum NewEnum {{ NEW = 0; }}\nmessage NewParameter {{ {body} {extra} }}\n"
+    added = f"enum NewEnum {{ {values} }}\nmessage NewParameter {{ {body} {extra} }}\n"
     return (
         PROTO.replace("message LayerParameter {", field if known.field else "message LayerParameter {")
         + added
@@ -63,7 +67,7 @@ def test_each_entry_is_taken_by_use_and_its_rules_fit(known: KnownLayer, tmp_pat
     assert _dropped(package) == []
     kind = known.types[0].text
     assert (f'"{kind}": Reader(' in package.files["read.py"]) == (known.layers is not None)
-    assert (f"layers.{kind}(" in package.files["emit.py"]) == bool(known.ops)
+    assert (f"layers.{kind}(" in package.files["emit.py"]) == bool(known.ops or known.fallback)
 
 
 def _known(id: str) -> KnownLayer:
