@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, TypeVar
 
 from caffeforge.runtime.array import NDArray
@@ -46,6 +47,8 @@ def find(node: Node) -> Reference:
     Raises:
         GraphError: there is none.
     """
+    if node.op.domain == "caffe":
+        import_module("caffeforge.runtime.references")
     found = _references.get(type(node.op)) or _remembered.get(node.op) or _of_torch(node.op)
     if found is None:
         raise GraphError(

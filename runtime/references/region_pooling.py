@@ -1,0 +1,49 @@
+"""``caffe.PSROIPooling``: R-FCN's means over the bins of regions, each bin from a channel of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from caffeforge.generated.hub import caffe_ops
+from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.errors import GraphError
+from caffeforge.runtime.reference import reference
+
+_LEAST = 0.1  # pixels: regions are at least so large
+
+
+@reference(caffe_ops.PSROIPooling)
+def psroi_pooling(op: caffe_ops.PSROIPooling, operands: Sequence[NDArray | None]) -> Sequence[NDArray]:
+    """Return float32 (regions, output_dim, group_size, group_size); a bin outside the map is 0.
+
+    Raises:
+        GraphError: the number of channels is not that of the bins.
+    """
+    data, rois = operands
+    assert data is not None and rois is not None
+    bins, (images, channels, height, width) = op.group_size, data.shape
+    if channels != op.output_dim * bins * bins:
+        raise GraphError(
+            f"{op.output_dim} results of {bins} x {bins} bins need as many channels, there are {channels}",
+            where="caffe.PSROIPooling",
+        )
+    by_bin = data.reshape(images, op.output_dim, bins, bins, height, width)
+    result = np.zeros((len(rois), op.output_dim, bins, bins), np.float32)
+    corners = np.sign(rois[:, 1:]) * np.floor(np.abs(rois[:, 1:]) + 0.5)  # rounded as C does
+    starts = corners[:, :2] * op.spatial_scale
+    size = ((corners[:, 2:] + 1) * op.spatial_scale - starts).clip(_LEAST)
+    steps = np.arange(bins + 1)[None, :, None] * (size / bins)[:, None] + starts[:, None]
+    limits = [width, height]
+    begins = np.floor(steps[:, :-1]).clip(0, limits).astype(np.int64)
+    ends = np.ceil(steps[:, 1:]).clip(0, limits).astype(np.int64)
+    for index, image in enumerate(rois[:, 0].astype(np.int64)):
+        for row in range(bins):
+            top, bottom = begins[index, row, 1], ends[index, row, 1]
+            for column in range(bins):
+                left, right = begins[index, column, 0], ends[index, column, 0]
+                if top < bottom and left < right:
+                    part = by_bin[image, :, row, column, top:bottom, left:right]
+                    result[index, :, row, column] = part.mean((1, 2), dtype=np.float64)
+    return [result]
