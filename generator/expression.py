@@ -216,7 +216,16 @@ class Printer:
         base = node.value
         if node.attr.startswith("_"):
             self.error("expression-form", source, node, f"{node.attr!r} is not a field")
-        return f"{self._wrap(base, scope, source, ATOM)}.{python_name(node.attr)}", ATOM
+        code = f"{self._wrap(base, scope, source, ATOM)}.{python_name(node.attr)}"
+        unset = self._unset(node, scope)
+        return (f"{code} if {code} is not None else {unset}", TERNARY) if unset else (code, ATOM)
+
+    def _unset(self, node: ast.Attribute, scope: Scope) -> str:
+        """Return the Python of what a message's field is where it is not set."""
+        silent = TypeChecker(self.functions, scope, lambda id, node, sentence, hint: None)
+        base = silent.infer(node.value, frozenset(scope.present))
+        known = (base.fields or {}).get(node.attr) if base.kind == "message" else None
+        return known.unset if known is not None else ""
 
     def _subscript(self, node: ast.Subscript, scope: Scope, source: Source) -> tuple[str, int]:
         base = self._wrap(node.value, scope, source, ATOM)

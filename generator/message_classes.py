@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from caffeforge.generator.compatibility import Inheritance, Uses
@@ -91,12 +91,21 @@ def field_type(field: ProtoField, schema: ProtoSchema, depth: int = 3) -> Type:
         one = Type("string", values=tuple(value for value, _ in schema.enums[field.type].values))
     elif field.kind == "message":
         inner = schema.messages[field.type].fields if depth else ()
-        one = Type("message", fields={f.name: field_type(f, schema, depth - 1) for f in inner})
+        fields = {f.name: replace(field_type(f, schema, depth - 1), unset=_unset(f, schema)) for f in inner}
+        one = Type("message", fields=fields)
     else:
         one = {"float": FLOAT, "double": FLOAT, "bool": BOOL, "string": STRING, "bytes": ANY}.get(
             field.kind, INT
         )
     return Type("list", one) if field.label == "repeated" else one
+
+
+def _unset(field: ProtoField, schema: ProtoSchema) -> Code:
+    """Return the Python of what a message's field is where it is not set; empty where it always is."""
+    if field.label != "optional":
+        return Code("")
+    code = default_code(field, schema)
+    return Code(f"layers.{code}") if field.kind == "message" else code
 
 
 def default_code(field: ProtoField, schema: ProtoSchema) -> Code:

@@ -4,6 +4,7 @@ Sizes are in elements; windows are in (height, width) order or, for N-D layers, 
 """
 
 from caffeforge.runtime.lib.axes import (
+    all_axes,
     axis_of,
     block_swap,
     caffe_reshape,
@@ -28,7 +29,7 @@ from caffeforge.runtime.lib.axes import (
     steps_of,
     tiled_axis,
 )
-from caffeforge.runtime.lib.boxes import prior_count, prior_ratios
+from caffeforge.runtime.lib.boxes import candidates, prior_count, prior_ratios
 from caffeforge.runtime.lib.broadcasting import (
     run_axis,
     run_shape,
@@ -141,6 +142,7 @@ from caffeforge.runtime.lib.windows import (
 __all__ = [
     "add",
     "affine_base",
+    "all_axes",
     "array",
     "axis_of",
     "band",
@@ -151,6 +153,7 @@ __all__ = [
     "caffe_reshape",
     "caffe_statistic",
     "caffe_windows_inside",
+    "candidates",
     "choice",
     "constant_fill",
     "covers",

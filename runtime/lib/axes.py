@@ -27,6 +27,13 @@ def normal_axes(axes: Ints | None, rank: int) -> tuple[int, ...]:
     return tuple(range(rank)) if axes is None else tuple(sorted(axis_of(axis, rank) for axis in axes))
 
 
+def all_axes(order: Ints, rank: int) -> tuple[int, ...]:
+    """Return an order of axes, and behind it those that it leaves out; Refused if one is named twice."""
+    if len(set(order)) < len(order):
+        raise Refused("an axis stands twice in the order")
+    return (*order, *(axis for axis in range(rank) if axis not in order))
+
+
 def tiled_axis(repeats: Ints) -> int:
     """Return the first axis that is repeated, 0 if there is none."""
     return next((axis for axis, count in enumerate(repeats) if count != 1), 0)

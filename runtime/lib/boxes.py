@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 
 def prior_ratios(given: Sequence[float], flip: bool) -> tuple[float, ...]:
@@ -19,3 +20,21 @@ def prior_count(
 ) -> int:
     """Return the number of SSD's default boxes at one place."""
     return len(prior_ratios(given, flip)) * len(min_sizes) + len(max_sizes)
+
+
+class Suppression(Protocol):
+    """What SSD's NonMaximumSuppressionParameter says; a field that is None is absent."""
+
+    @property
+    def nms_threshold(self) -> float | None: ...
+
+    @property
+    def top_k(self) -> int | None: ...
+
+    @property
+    def eta(self) -> float | None: ...
+
+
+def candidates(suppression: Suppression) -> int:
+    """Return how many boxes of a class are looked at, -1 for all."""
+    return -1 if suppression.top_k is None else suppression.top_k

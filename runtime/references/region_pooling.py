@@ -11,7 +11,7 @@ from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.reference import reference
 
-_LEAST = 0.1  # pixels: regions are at least so large
+_LEAST = np.float32(0.1)  # pixels: regions are at least so large
 
 
 @reference(caffe_ops.PSROIPooling)
@@ -31,10 +31,12 @@ def psroi_pooling(op: caffe_ops.PSROIPooling, operands: Sequence[NDArray | None]
         )
     by_bin = data.reshape(images, op.output_dim, bins, bins, height, width)
     result = np.zeros((len(rois), op.output_dim, bins, bins), np.float32)
+    # In float32 throughout, as Caffe computes: where a bin's edge falls on a pixel, its rounding decides.
     corners = np.sign(rois[:, 1:]) * np.floor(np.abs(rois[:, 1:]) + 0.5)  # rounded as C does
-    starts = corners[:, :2] * op.spatial_scale
-    size = ((corners[:, 2:] + 1) * op.spatial_scale - starts).clip(_LEAST)
-    steps = np.arange(bins + 1)[None, :, None] * (size / bins)[:, None] + starts[:, None]
+    starts = corners[:, :2] * np.float32(op.spatial_scale)
+    size = ((corners[:, 2:] + 1) * np.float32(op.spatial_scale) - starts).clip(_LEAST)
+    steps = np.arange(bins + 1, dtype=np.float32)[None, :, None] * (size / np.float32(bins))[:, None]
+    steps += starts[:, None]
     limits = [width, height]
     begins = np.floor(steps[:, :-1]).clip(0, limits).astype(np.int64)
     ends = np.ceil(steps[:, 1:]).clip(0, limits).astype(np.int64)

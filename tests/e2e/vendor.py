@@ -19,9 +19,9 @@ Floats = npt.NDArray[np.float32]
 
 
 @functools.cache
-def net_parameter() -> Any:
-    """Return bvlc's NetParameter as protobuf itself understands it, in a pool of its own."""
-    folder = checkout.ROOT / "schemas" / "bvlc"
+def net_parameter(dialect: str = "bvlc") -> Any:
+    """Return a dialect's NetParameter as protobuf itself understands it, in a pool of its own."""
+    folder = checkout.ROOT / "schemas" / dialect
     with tempfile.TemporaryDirectory() as out:
         compiled = Path(out, "caffe.bin")
         assert protoc.main(["protoc", f"-I{folder}", f"--descriptor_set_out={compiled}", "caffe.proto"]) == 0
@@ -32,16 +32,18 @@ def net_parameter() -> Any:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("caffe.NetParameter"))
 
 
-def parse(text: str) -> Any:
+def parse(text: str, dialect: str = "bvlc") -> Any:
     """Return a prototxt as a NetParameter."""
-    return text_format.Parse(text, net_parameter()())
+    return text_format.Parse(text, net_parameter(dialect)())
 
 
-def write(folder: Path, text: str, blobs: Mapping[str, Sequence[Floats]]) -> tuple[Path, Path]:
+def write(
+    folder: Path, text: str, blobs: Mapping[str, Sequence[Floats]], dialect: str = "bvlc"
+) -> tuple[Path, Path]:
     """Write a net's text as it is, and a caffemodel with `blobs` by layer; return both paths."""
     prototxt, caffemodel = folder / "net.prototxt", folder / "net.caffemodel"
     prototxt.write_text(text)
-    proto = parse(text)
+    proto = parse(text, dialect)
     for layer in proto.layer:
         for array in blobs.get(layer.name, ()):
             blob = layer.blobs.add()

@@ -19,10 +19,11 @@ COMPARED = (
     "test_bvlc_ops_*.py",
     "test_bvlc_master.py",
     "test_layers.py",
+    "test_ssd.py",
 )
 
 
-@pytest.mark.parametrize("backend", ["bvlc", "bvlc_master"])
+@pytest.mark.parametrize("backend", ["bvlc", "bvlc_master", "ssd"])
 def test_every_verified_layer_has_cases_that_run_in_caffe(backend: str) -> None:
     folder = checkout.ROOT / "tests" / "e2e"
     text = "\n".join(path.read_text("utf-8") for pattern in COMPARED for path in sorted(folder.glob(pattern)))
