@@ -30,6 +30,7 @@ def write_files(
     stem: Path,
     map_json: str,
     check: Callable[[Path, Path], None] | None = None,
+    text: str | None = None,
 ) -> list[Path]:
     """Write ``<stem>.prototxt``, ``<stem>.caffemodel`` and ``<stem>.map.json``, all or none.
 
@@ -42,6 +43,7 @@ def write_files(
         backend: the dialect of `net`.
         stem: path and name without the suffixes, which are appended even if it holds dots.
         map_json: the text of the map.
+        text: the prototxt, where it says more than `net`, as of training; None to print `net`.
         check: may read the files back; what it raises is passed on.
 
     Raises:
@@ -58,7 +60,7 @@ def write_files(
     with _folder(stem.parent), _staging(stem.parent) as staging:
         staged = [staging / target.name for target in targets]
         with _disk_errors(targets[0]):
-            staged[0].write_text(print_net(net), encoding="utf-8", newline="\n")
+            staged[0].write_text(print_net(net) if text is None else text, encoding="utf-8", newline="\n")
         with _disk_errors(targets[1]):
             caffemodel.write(net, backend, staged[1])
         with _disk_errors(targets[2]):

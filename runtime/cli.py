@@ -21,12 +21,26 @@ from caffeforge.runtime.commands import (
     identify,
     run,
     test,
+    transcode,
     verify,
 )
 from caffeforge.runtime.errors import CaffeforgeError, UsageError
 
 OK, AT_FAULT, USAGE = 0, 1, 2  # exit codes; argparse itself exits with 2
-COMMANDS = (export, run, verify, dump, backends, coverage, test, explain, explain_error, diff, identify)
+COMMANDS = (
+    export,
+    run,
+    verify,
+    dump,
+    backends,
+    coverage,
+    test,
+    explain,
+    explain_error,
+    diff,
+    identify,
+    transcode,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

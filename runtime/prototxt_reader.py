@@ -55,6 +55,7 @@ class Prototxt:
         dropped: names of the layers that the net has only in other phases or stages, or only for training.
         source: the text and its name, for places in messages.
         indices: for each layer of `net`, its index among the layers of the text.
+        protos: every layer of the text as a LayerParameter, also those that `net` leaves out.
     """
 
     net: Net
@@ -62,6 +63,7 @@ class Prototxt:
     dropped: frozenset[str]
     source: Source
     indices: tuple[int, ...]
+    protos: tuple[Proto, ...] = ()
 
     def place(self, index: int) -> str:
         """Return ``file:line:col`` of layer `index` of the net."""
@@ -181,9 +183,11 @@ class _Reader:
         self._refuse_net_fields(proto)
         stages = frozenset(_get(_get(proto, "state"), "stage", ()))
         layers, sharing, indices, dropped = [], [], [], set()
+        protos = []
         for index, given in enumerate(_get(proto, "layers", ()) or getattr(proto, self.net_layer)):
             try:
                 layer = self._today(given, proto)
+                protos.append(layer)
                 if not _included(layer, stages):
                     dropped.add(getattr(layer, self.name))
                     continue
@@ -201,7 +205,7 @@ class _Reader:
         dropped.update(layer.name for index, layer in enumerate(layers) if index not in kept)
         net = Net(getattr(proto, self.net_name), list(kept.values()), self._inputs(proto), inference.notes)
         shares, places = tuple(sharing[index] for index in kept), tuple(indices[index] for index in kept)
-        return Prototxt(net, shares, frozenset(dropped), self.source, places)
+        return Prototxt(net, shares, frozenset(dropped), self.source, places, tuple(protos))
 
     def _refuse_net_fields(self, proto: Proto) -> None:
         given = [descriptor.name for descriptor, _ in proto.ListFields()]

@@ -1,0 +1,39 @@
+"""``caffeforge transcode``: a net of one dialect as a net of another."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from caffeforge.runtime.commands import BACKEND_HELP, describe
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.commands import Commands
+
+
+def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
+    """Declare the command."""
+    parser = describe(commands, shared, "transcode", "write a net of one dialect as a net of another")
+    parser.add_argument("prototxt", metavar="NET.prototxt", help="the net")
+    parser.add_argument("caffemodel", metavar="NET.caffemodel", nargs="?", help="its weights")
+    source = f"dialect it is written in: {BACKEND_HELP}"
+    parser.add_argument("--from", dest="source", required=True, metavar="NAME|DIR", help=source)
+    parser.add_argument("--to", dest="target", required=True, metavar="NAME|DIR", help="dialect to write")
+    parser.add_argument("--out", required=True, metavar="STEM", help="files to write, without suffix")
+    parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not compare both nets")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the files and print the report."""
+    from caffeforge.runtime.transcode import transcode
+
+    result = transcode(
+        options.prototxt,
+        options.caffemodel,
+        options.out,
+        source=options.source,
+        target=options.target,
+        verify=options.verify,
+    )
+    print(result.report())
