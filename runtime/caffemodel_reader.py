@@ -6,6 +6,7 @@ bytes, since the dialect's schema alone does not tell whether they were written 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from mmap import ACCESS_READ, mmap
@@ -18,6 +19,7 @@ from google.protobuf.message import DecodeError
 from caffeforge.runtime.array import Array, Dense, NDArray
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import FileError
+from caffeforge.runtime.legacy import v0_net
 from caffeforge.runtime.legacy.v1_net import upgraded_layer
 from caffeforge.runtime.private_pool import PrivatePool
 from caffeforge.runtime.wire import (
@@ -28,6 +30,7 @@ from caffeforge.runtime.wire import (
     Bytes,
     Malformed,
     Piece,
+    head,
     read_field,
     read_varint,
     tag,
@@ -102,14 +105,15 @@ class _Walker:
         self.gradients = {number("BlobProto", name) for name in ("diff", "double_diff")} - {0}
 
     def model(self) -> Caffemodel:
-        name, layers = "", []
+        name, layers, old = "", [], []
         for piece in walk(self.data, 0, len(self.data)):
             if piece.number == self.skeleton.net_name and piece.wire == LENGTH:
                 name = self.text(piece)
             elif piece.number == self.skeleton.net_layer and piece.wire == LENGTH:
                 layers.append(self.layer(piece))
             elif piece.number == self.old_layers and piece.wire == LENGTH:
-                layers.append(self.old_layer(piece))
+                old.append(piece)
+        layers += self.upgraded(old)
         if not layers:
             raise FileError("the file holds no layers, so it is no caffemodel of this dialect")
         return Caffemodel(name, tuple(layers))
@@ -135,8 +139,34 @@ class _Walker:
         blobs = tuple(self.blob(piece, f"blob {index} of layer {title}") for index, piece in enumerate(saved))
         return SavedLayer(title, kind[-1] if kind else "", tuple(bottoms), tuple(tops), blobs, bytes(rest))
 
-    def old_layer(self, outer: Piece) -> SavedLayer:
-        """Return a layer of the format before 2015, upgraded."""
+    def upgraded(self, pieces: Sequence[Piece]) -> list[SavedLayer]:
+        """Return layers of a format before 2015, upgraded."""
+        if not pieces:
+            return []
+        found = [self.old_layer(piece) for piece in pieces]
+        oldest = v0_net.is_v0([old for old, _ in found])
+        unpadded = v0_net.without_padding([old for old, _ in found]) if oldest else None
+        for fault in unpadded.faults.values() if unpadded is not None else ():
+            raise fault
+        layers = []
+        for index, (given, saved) in enumerate(found):
+            old = unpadded.layers.get(index) if unpadded is not None else given
+            if old is None:
+                continue
+            today: Any = self.pool.message("LayerParameter")()
+            (v0_net.upgrade if oldest else upgraded_layer)(old, today)
+            ends = tuple(today.bottom), tuple(today.top)
+            blobs = tuple(
+                self.blob(piece, f"blob {i} of layer {today.name}") for i, piece in enumerate(saved)
+            )
+            name, kind = today.name, today.type
+            for part in ("name", "type", "bottom", "top"):
+                today.ClearField(part)
+            layers.append(SavedLayer(name, kind, *ends, blobs, today.SerializeToString()))
+        return layers
+
+    def old_layer(self, outer: Piece) -> tuple[Any, list[Piece]]:
+        """Return a layer of a format before 2015 without its blobs, and those."""
         kind: Any = (
             self.pool.message("NetParameter").DESCRIPTOR.fields_by_number[self.old_layers].message_type
         )
@@ -145,26 +175,31 @@ class _Walker:
                 "the caffemodel has its layers in `layers`, the format before 2015, unknown to this dialect",
                 hint="upgrade it with Caffe's upgrade_net_proto_binary",
             )
-        blobs_number = kind.fields_by_name["blobs"].number
+        numbers = {field.name: field.number for field in kind.fields}
+        oldest = kind.fields_by_name["layer"].message_type if "layer" in numbers else None
         saved, rest = [], bytearray()
         for piece in walk(self.data, outer.start, outer.stop):
-            if piece.number == blobs_number and piece.wire == LENGTH:
+            if piece.number == numbers["blobs"] and piece.wire == LENGTH:
                 saved.append(piece)
+            elif oldest is not None and piece.number == numbers["layer"] and piece.wire == LENGTH:
+                inner, own = self.parted(piece, oldest.fields_by_name["blobs"].number)
+                saved += own
+                rest += head(piece.number, len(inner)) + inner
             else:
                 rest += self.data[piece.at : piece.stop]
         old = self.pool.message(kind.full_name.rsplit(".", 1)[-1])()
-        today: Any = self.pool.message("LayerParameter")()
         try:
             old.ParseFromString(bytes(rest))
         except DecodeError:
             raise Malformed("a layer of the format before 2015 cannot be decoded", outer.at) from None
-        upgraded_layer(old, today)
-        ends = tuple(today.bottom), tuple(today.top)
-        blobs = tuple(self.blob(piece, f"blob {i} of layer {today.name}") for i, piece in enumerate(saved))
-        name, kind = today.name, today.type
-        for part in ("name", "type", "bottom", "top"):
-            today.ClearField(part)
-        return SavedLayer(name, kind, *ends, blobs, today.SerializeToString())
+        return old, saved
+
+    def parted(self, outer: Piece, number: int) -> tuple[bytes, list[Piece]]:
+        """Return the bytes of a message without the pieces of one field, and those."""
+        pieces = list(walk(self.data, outer.start, outer.stop))
+        own = [piece for piece in pieces if piece.number == number and piece.wire == LENGTH]
+        rest = b"".join(self.data[piece.at : piece.stop] for piece in pieces if piece not in own)
+        return rest, own
 
     def text(self, piece: Piece) -> str:
         try:

@@ -1,8 +1,8 @@
 """Prototxt of one dialect as a Net without weights: what Caffe would build from it in phase TEST.
 
 protobuf parses the text with the dialect's own schema; this module then refuses what would be read
-wrongly: parameters that a layer's type does not have, nets in the format V0, layers fixed to phase
-TRAIN. What only steers training is dropped.
+wrongly: parameters that a layer's type does not have, layers fixed to phase TRAIN. What only steers
+training is dropped.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from google.protobuf.message import Message as Proto
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import FileError, joined
 from caffeforge.runtime.in_place import unsafe
+from caffeforge.runtime.legacy import v0_net
 from caffeforge.runtime.legacy.v1_net import upgraded_layer
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.private_pool import PrivatePool, typed_layer
@@ -184,8 +185,11 @@ class _Reader:
         stages = frozenset(_get(_get(proto, "state"), "stage", ()))
         layers, sharing, indices, dropped = [], [], [], set()
         protos = []
-        for index, given in enumerate(_get(proto, "layers", ()) or getattr(proto, self.net_layer)):
+        given_layers, faults = self._given(proto)
+        for index, given in given_layers.items():
             try:
+                if index in faults:
+                    raise faults[index]
                 layer = self._today(given, proto)
                 protos.append(layer)
                 if not _included(layer, stages):
@@ -207,6 +211,14 @@ class _Reader:
         shares, places = tuple(sharing[index] for index in kept), tuple(indices[index] for index in kept)
         return Prototxt(net, shares, frozenset(dropped), self.source, places, tuple(protos))
 
+    def _given(self, proto: Proto) -> tuple[dict[int, Any], dict[int, FileError]]:
+        """Return the layers by index, without padding layers of the oldest format, and what is wrong."""
+        old = _get(proto, "layers", ())
+        if v0_net.is_v0(old):
+            unpadded = v0_net.without_padding(old)
+            return unpadded.layers, unpadded.faults
+        return dict(enumerate(old or getattr(proto, self.net_layer))), {}
+
     def _refuse_net_fields(self, proto: Proto) -> None:
         given = [descriptor.name for descriptor, _ in proto.ListFields()]
         if "layers" in given and self.net_layer in given:
@@ -225,7 +237,10 @@ class _Reader:
         if layer.DESCRIPTOR is kind:
             return layer
         result: Proto = type(net)().layer.add()  # type: ignore[attr-defined]
-        upgraded_layer(layer, result)
+        if v0_net.is_v0(_get(net, "layers", ())):
+            v0_net.upgrade(layer, result)
+        else:
+            upgraded_layer(layer, result)
         return result
 
     def _layer(self, proto: Proto) -> Layer:

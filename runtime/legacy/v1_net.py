@@ -31,6 +31,12 @@ _LISTS: Final = {  # of the old layer -> field of today's ParamSpec
     "blobs_lr": "lr_mult",
     "weight_decay": "decay_mult",
 }
+_IMAGES: Final = {
+    "Data": ("data_param",),
+    "ImageData": ("image_data_param",),
+    "WindowData": ("window_data_param",),
+}
+_TRANSFORMED: Final = ("scale", "mean_file", "crop_size", "mirror")
 
 
 def layer_type(word: str) -> str:
@@ -47,14 +53,9 @@ def upgraded_layer(old: Any, new: Any) -> None:
     """Fill the LayerParameter `new` with what the V1LayerParameter `old` says.
 
     Raises:
-        FileError: it is a layer of the oldest format (V0), or sets a field that no layer of today has.
+        FileError: it sets a field that no layer of today has.
     """
     for field, value in old.ListFields():
-        if field.name == "layer":
-            raise FileError(
-                f"layer {old.layer.name} is of the oldest format (V0)",
-                hint="upgrade it with Caffe's upgrade_net_proto_text (and upgrade_net_proto_binary)",
-            )
         if field.name == "type":
             new.type = layer_type(field.enum_type.values_by_number[value].name)
         elif field.name in _LISTS:
@@ -67,6 +68,19 @@ def upgraded_layer(old: Any, new: Any) -> None:
             getattr(new, field.name).CopyFrom(value)
         else:
             getattr(new, field.name).extend(value)
+    _upgrade_transformation(new)
+
+
+def _upgrade_transformation(new: Any) -> None:
+    """Move what a data layer does to its images to ``transform_param``, which came later."""
+    for message in _IMAGES.get(new.type, ()):
+        if not new.HasField(message):
+            continue
+        old = getattr(new, message)
+        for name in _TRANSFORMED:
+            if name in old.DESCRIPTOR.fields_by_name and old.HasField(name):
+                setattr(new.transform_param, name, getattr(old, name))
+                old.ClearField(name)
 
 
 def _upgrade_list(new: Any, name: str, values: Any) -> None:

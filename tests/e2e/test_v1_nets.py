@@ -72,7 +72,7 @@ def test_every_type_of_v1_has_a_name_of_today() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ('layers { layer { name: "c" type: "conv" } bottom: "d" top: "c" }', 2, "oldest format"),
+        ('layers { layer { name: "c" type: "crop" } bottom: "d" top: "c" }', 2, "which the oldest format"),
         ('layers { name: "c" type: CROP bottom: "d" top: "c" }', 2, "no value named CROP"),
         ('layers { type: RELU }\nlayer { type: "ReLU" }', 2, "both `layer` and `layers`"),
     ],
