@@ -64,7 +64,7 @@ class Emitters:
                 function = self._fitting(name, op, alternative)
                 if function is not None:
                     functions.append(function)
-                    entries.append(_entry(name, alternative))
+                    entries.append(entry(name, alternative))
             if not entries:
                 continue
             parts = [str(tuple_of("", entries, 0, 20))]
@@ -245,12 +245,15 @@ class Emitters:
         return [self.printer.print(source, scope, types.optional(due)) for source in sources]
 
 
-def _entry(name: str, alternative: Alternative) -> str:
+def entry(name: str, alternative: Alternative, computed: bool = False) -> str:
+    """Return the entry of an alternative in a table of rules."""
     parts = [name, str(literal(place(alternative.position)))]
     if alternative.note:
         parts.append(str(literal(alternative.note)))
     if alternative.approximate:
         parts.append("approximate=True")
+    if computed:
+        parts.append("computed=True")
     return call("Alternative", parts, 0, margin=24)
 
 

@@ -86,9 +86,9 @@ def list_of(head: str, items: Sequence[str], indent: int) -> Code:
     return _bracketed(f"{head}[", items, "]", indent)
 
 
-def dict_of(head: str, items: Sequence[str], indent: int) -> Code:
+def dict_of(head: str, items: Sequence[str], indent: int, margin: int = 0) -> Code:
     """Return ``head{items}``: on one line if it fits, else one item a line."""
-    return _bracketed(f"{head}{{", items, "}", indent)
+    return _bracketed(f"{head}{{", items, "}", indent, margin)
 
 
 def indented(text: str, columns: int) -> Code:

@@ -51,6 +51,11 @@ class RuleChecks:
             for condition in constraint.require:
                 self._condition(condition.source)
 
+    def ops(self, rules: Sequence[Rule]) -> None:
+        """Report what has no effect in rules that write ops."""
+        for rule in rules:
+            self._rule(rule, ())
+
     def rewrites(self, rewrites: RewritesFile) -> None:
         """Report what has no effect in the hub's rewrites."""
         for rule in rewrites.lowerings:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping as Map
+from dataclasses import dataclass, field, replace
 
 from caffeforge.generator.mapping import Alternative, LayerEntry, Rule
 from caffeforge.generator.yaml_reader import YamlReader
@@ -12,7 +13,7 @@ COMMON_KEYS = ("let", "require", "when", "note", "approximate", "any_of", "other
 ALTERNATIVE_KEYS = ("let", "require", "when", "note", "approximate")
 ENTRY_KEYS = ("layer", "fields", "blobs", "bottoms", "loose", "kept", "when", "top")
 WRITING_KEYS = ("note", "approximate")
-COMPANIONS = {"fields": "layer", "blobs": "layer", "bottoms": "layer", "reads": "hook"}  # key -> its verb
+COMPANIONS: Map[str, str] = {"fields": "layer", "blobs": "layer", "bottoms": "layer", "reads": "hook"}
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class RuleForm:
     verbs: tuple[str, ...]
     keys: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()  # verbs and keys that do not stand in alternatives
+    companions: Map[str, str] = field(default_factory=lambda: COMPANIONS)  # key -> the verb it goes with
     writes: bool = True  # what is written may be noted in reports, or be an approximation
 
     @property
@@ -57,7 +59,7 @@ class RuleReader(YamlReader):
             return None
         lost = self.lost
         self._keys(node, form.rule)
-        self._check_verb(node, (*form.verbs, "any_of"))
+        self._check_verb(node, (*form.verbs, "any_of"), form.companions)
         listed, otherwise, ignore = (node.get(key) for key in ("any_of", "otherwise", "ignore"))
         alternatives = [self._alternative(node)] if listed is None else self._alternatives(node, listed, form)
         rule = Rule(
@@ -86,7 +88,7 @@ class RuleReader(YamlReader):
             if not isinstance(item, Mapping):
                 continue
             self._keys(entry, form.alternative)
-            self._check_verb(entry, form.verbs)
+            self._check_verb(entry, form.verbs, form.companions)
             one = self._alternative(entry)
             self._check_lets(common, one)
             let, require = common.let + one.let, common.require + one.require
@@ -101,7 +103,7 @@ class RuleReader(YamlReader):
                 sentence = f"{key.text} has a value for all alternatives already"
                 self.diagnostics.error("let-twice", key.position, sentence, f"at line {first[key.text]}")
 
-    def _check_verb(self, entry: Mapping, verbs: tuple[str, ...]) -> None:
+    def _check_verb(self, entry: Mapping, verbs: tuple[str, ...], companions: Map[str, str]) -> None:
         """Report unless an entry has exactly one verb, and only keys that go with it."""
         given = [key for key, _ in entry.entries if key.text in verbs]
         listed = ", ".join(f"{verb}:" for verb in verbs)
@@ -115,7 +117,7 @@ class RuleReader(YamlReader):
             self.lost += 1
             self.diagnostics.error("rule-verb", extra.position, sentence, hint)
         for key, _ in entry.entries:
-            verb = COMPANIONS.get(key.text, given[0].text)
+            verb = companions.get(key.text, given[0].text)
             if verb != given[0].text and len(given) == 1:
                 sentence = f"{key.text}: has no effect beside {given[0].text}:, it goes with {verb}:"
                 self.diagnostics.error("no-effect", key.position, sentence)

@@ -22,12 +22,14 @@ class Alternative:
         rule: where it stands, as ``mapping.yaml:38``.
         note: what a report says where it is taken.
         approximate: it is taken only where approximations are allowed.
+        computed: it holds also where an input that a compiler must know is computed when the model runs.
     """
 
     function: Callable[..., None]
     rule: str
     note: str = ""
     approximate: bool = False
+    computed: bool = False
 
 
 @dataclass(frozen=True)

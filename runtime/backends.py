@@ -15,18 +15,41 @@ from pkgutil import iter_modules
 
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import UsageError
+from caffeforge.runtime.onnx_out.backend import OnnxBackend
 
 GROUP = "caffeforge.backends"  # entry points of packages that bring backends of their own
 NOT_BACKENDS = ("hub", "onnx")
+ONNX_MARK = "opset.py"  # a file that only the packages of ONNX backends have
 
 
 def names() -> list[str]:
+    """Return the names of all Caffe dialects that are installed."""
+    return [name for name in all_names() if name not in onnx_names()]
+
+
+def onnx_names() -> list[str]:
+    """Return the names of all backends that caffeforge brings and that write ONNX files, by their opsets."""
+    found = [name for name in _generated() if (_folder_of(name) / ONNX_MARK).exists()]
+    return sorted(found, key=lambda name: (len(name), name) if name.startswith("onnx_opset") else (99, name))
+
+
+def all_names() -> list[str]:
     """Return the names of all backends that are installed."""
+    plugged = [point.name for point in entry_points(group=GROUP)]
+    return sorted({*_generated(), *plugged})
+
+
+def _generated() -> list[str]:
     import caffeforge.generated
 
-    generated = [m.name for m in iter_modules(caffeforge.generated.__path__) if m.ispkg]
-    plugged = [point.name for point in entry_points(group=GROUP)]
-    return sorted({*generated, *plugged} - set(NOT_BACKENDS))
+    found = [m.name for m in iter_modules(caffeforge.generated.__path__) if m.ispkg]
+    return [name for name in found if name not in NOT_BACKENDS]
+
+
+def _folder_of(name: str) -> Path:
+    import caffeforge.generated
+
+    return next(Path(path) / name for path in caffeforge.generated.__path__ if (Path(path) / name).is_dir())
 
 
 def dialects() -> list[Backend]:
@@ -35,6 +58,21 @@ def dialects() -> list[Backend]:
 
 
 def find(backend: str | Path | Backend) -> Backend:
+    """Return a Caffe dialect; see `find_any`.
+
+    Raises:
+        UsageError: there is none of that name, or it writes ONNX files.
+    """
+    found = find_any(backend)
+    if isinstance(found, OnnxBackend):
+        raise UsageError(
+            f"{found.name} writes ONNX files, a Caffe dialect is due here",
+            hint=f"there are: {', '.join(names())}",
+        )
+    return found
+
+
+def find_any(backend: str | Path | Backend | OnnxBackend) -> Backend | OnnxBackend:
     """Return a backend.
 
     Args:
@@ -43,22 +81,22 @@ def find(backend: str | Path | Backend) -> Backend:
     Raises:
         UsageError: there is none of that name, or the folder holds no backend.
     """
-    if isinstance(backend, Backend):
+    if isinstance(backend, (Backend, OnnxBackend)):
         return backend
     if isinstance(backend, Path):
         return _from_folder(backend)
     for point in entry_points(group=GROUP, name=backend):
         return _checked(_imported(point.load, backend), backend)
-    if backend not in names() and Path(backend).is_dir():
+    if backend not in all_names() and Path(backend).is_dir():
         return _from_folder(Path(backend))
-    if backend not in names():
-        near = difflib.get_close_matches(backend, names(), 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names())}"
+    if backend not in all_names():
+        near = difflib.get_close_matches(backend, all_names(), 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(all_names())}"
         raise UsageError(f"there is no backend {backend!r}", hint=hint)
     return _checked(_imported(partial(import_module, f"caffeforge.generated.{backend}"), backend), backend)
 
 
-def _from_folder(folder: Path) -> Backend:
+def _from_folder(folder: Path) -> Backend | OnnxBackend:
     init = folder / "__init__.py"
     if not init.is_file():
         hint = "give the folder that gen-backend wrote, generated/vendorx"
@@ -88,8 +126,8 @@ def _imported(load: Callable[[], object], name: str) -> object:
         raise UsageError(f"backend {name} cannot be imported: {error}") from error
 
 
-def _checked(found: object, name: str) -> Backend:
+def _checked(found: object, name: str) -> Backend | OnnxBackend:
     backend = getattr(found, "BACKEND", found)
-    if not isinstance(backend, Backend):
+    if not isinstance(backend, (Backend, OnnxBackend)):
         raise UsageError(f"{name} is no backend of caffeforge", hint="generate it with gen-backend")
     return backend

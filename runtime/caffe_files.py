@@ -7,11 +7,7 @@ is refused where it does not say the same.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +16,7 @@ from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import FileError, UsageError
 from caffeforge.runtime.net import Net
 from caffeforge.runtime.prototxt import print_net
+from caffeforge.runtime.staging import disk_errors, folder, move, staging
 
 SUFFIXES: Final = (".prototxt", ".caffemodel", ".map.json")
 
@@ -57,18 +54,18 @@ def write_files(
     for target in targets:
         if target.is_dir():
             raise FileError("a folder has the name of the file to be written", where=str(target))
-    with _folder(stem.parent), _staging(stem.parent) as staging:
-        staged = [staging / target.name for target in targets]
-        with _disk_errors(targets[0]):
+    with folder(stem.parent), staging(stem.parent) as held:
+        staged = [held / target.name for target in targets]
+        with disk_errors(targets[0]):
             staged[0].write_text(print_net(net) if text is None else text, encoding="utf-8", newline="\n")
-        with _disk_errors(targets[1]):
+        with disk_errors(targets[1]):
             caffemodel.write(net, backend, staged[1])
-        with _disk_errors(targets[2]):
+        with disk_errors(targets[2]):
             staged[2].write_text(map_json, encoding="utf-8", newline="\n")
         if check is not None:
             check(staged[0], staged[1])
-        with _disk_errors(stem):
-            _move(staged, targets)
+        with disk_errors(stem):
+            move(staged, targets)
     return targets
 
 
@@ -109,54 +106,3 @@ def _alone(path: Path, backend: Backend) -> Net:
     found = read_otherwise(path, backend, dialects())
     net.notes = [*net.notes, *(f"the same bytes mean something else elsewhere: {each}" for each in found)]
     return net
-
-
-@contextmanager
-def _folder(path: Path) -> Iterator[None]:
-    """Make a folder and those above it; if the body fails, remove again those that were made."""
-    made = [folder for folder in (path, *path.parents) if not folder.exists()]
-    try:
-        with _disk_errors(path):
-            path.mkdir(parents=True, exist_ok=True)
-        yield
-    except BaseException:
-        for folder in made:
-            with suppress(OSError):
-                folder.rmdir()
-        raise
-
-
-@contextmanager
-def _staging(parent: Path) -> Iterator[Path]:
-    """Give a hidden folder in `parent`, on whose disk files can be moved to their places."""
-    with _disk_errors(parent):
-        staging = Path(tempfile.mkdtemp(prefix=".caffeforge-", dir=parent))
-    try:
-        yield staging
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
-@contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise FileError(f"cannot write: {error.strerror or error}", where=str(path)) from error
-
-
-def _move(staged: Sequence[Path], targets: Sequence[Path]) -> None:
-    """Move all files to their places; if one cannot be moved, put all old ones back."""
-    backups = [file.with_name(file.name + ".old") for file in staged]
-    try:
-        for file, target, backup in zip(staged, targets, backups, strict=True):
-            if target.exists():
-                os.replace(target, backup)
-            os.replace(file, target)
-    except BaseException:
-        for file, target, backup in zip(staged, targets, backups, strict=True):
-            if backup.exists():
-                os.replace(backup, target)
-            elif not file.exists():
-                target.unlink(missing_ok=True)
-        raise

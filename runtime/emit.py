@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from caffeforge.runtime.array import Array
 from caffeforge.runtime.backend import Backend
@@ -16,6 +16,23 @@ from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused
 
 T = TypeVar("T")
+
+
+class Call(Protocol):
+    """What a target's rules yield at last, a layer or an op; see LayerCall for the attributes."""
+
+    name: str
+    node: Node
+    rule: str
+    root: Node | None
+    notes: tuple[str, ...]
+    approximate: bool
+
+    @property
+    def kind(self) -> str: ...
+
+
+C = TypeVar("C", bound=Call)
 
 
 @dataclass
@@ -41,16 +58,34 @@ class LayerCall:
     notes: tuple[str, ...] = ()
     approximate: bool = False
 
+    @property
+    def kind(self) -> str:
+        """What reports call it: the layer's type."""
+        return self.param.TYPE
 
-class Emit(Builder):
+
+class Emission(Builder, Generic[C]):
+    """What one alternative yields for `node`: calls of the target, then nodes that have to be legalized."""
+
+    def __init__(self, node: Node, rule: str, counts: dict[str, int] | None = None) -> None:
+        super().__init__(node.name, node.origin, counts)
+        self.node = node
+        self.rule = rule
+        self.calls: list[C] = []
+
+    def known(self, static: T | None) -> T:
+        """Return a static input that the op needs; refused where it is computed when the model runs."""
+        if static is None:
+            raise Refused("an input that must be known is computed when the model runs", self.rule)
+        return static
+
+
+class Emit(Emission[LayerCall]):
     """Handed to a generated emitter, which calls `layer`, or `value` and `apply` for a rewrite."""
 
     def __init__(self, node: Node, rule: str, backend: Backend, counts: dict[str, int] | None = None) -> None:
-        super().__init__(node.name, node.origin, counts)
-        self.node = node
+        super().__init__(node, rule, counts)
         self.backend = backend
-        self.rule = rule
-        self.layers: list[LayerCall] = []
 
     def layer(
         self,
@@ -83,20 +118,14 @@ class Emit(Builder):
         for bottom in given:
             if bottom.data is not None:
                 raise Refused(f"{bottom.name} is a constant where {param.TYPE} takes a bottom", self.rule)
-        self.layers.append(LayerCall(name, param, given, results, arrays, self.node, self.rule))
+        self.calls.append(LayerCall(name, param, given, results, arrays, self.node, self.rule))
         if self.backend.constraints:
-            self._constrain(self.layers[-1])
+            self._constrain(self.calls[-1])
         return result or Value(name, "float32", ())
-
-    def known(self, static: T | None) -> T:
-        """Return a static input that the op needs; refused where it is computed when the model runs."""
-        if static is None:
-            raise Refused("an input that must be known is computed when the model runs", self.rule)
-        return static
 
     def finish(self, top: Value, result: Value) -> None:
         """Make the last layer yield the node's result in place of `top`."""
-        last = self.layers[-1]
+        last = self.calls[-1]
         last.tops[last.tops.index(top)] = result
         last.name = self.stem
 

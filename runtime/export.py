@@ -13,7 +13,7 @@ from caffeforge.runtime.assemble import assemble
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.caffe_files import write_files
 from caffeforge.runtime.caffemodel import casts
-from caffeforge.runtime.errors import LegalizeError, UsageError, VerificationError
+from caffeforge.runtime.errors import LegalizeError, VerificationError
 from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.in_place import run_in_place
@@ -22,13 +22,11 @@ from caffeforge.runtime.lowering_notes import lowering_notes
 from caffeforge.runtime.net import Net
 from caffeforge.runtime.report import ExportResult
 from caffeforge.runtime.sharing import share_weights
+from caffeforge.runtime.source import source_of
 
 if TYPE_CHECKING:
-    from caffeforge.runtime.onnx_front import OnnxSource
-    from caffeforge.runtime.torch_front.source import TorchSource
+    from caffeforge.runtime.source import Source
     from caffeforge.runtime.verify import Verification
-
-    Source = TorchSource | OnnxSource
 
 MAP_VERSION = 1
 APPROXIMATE = 1e-2  # of scale: what is accepted where the user allowed approximations
@@ -49,30 +47,22 @@ def export(
     dequantize: bool = False,
 ) -> ExportResult:
     """Convert a PyTorch or ONNX model to `backend`; see ``export`` of a generated package."""
-    if _is_onnx(model):
-        source: Source = _read_onnx(
-            backend, model, example_inputs, input_names, output_names, outputs_at, dequantize
-        )
-    elif dequantize:
-        raise UsageError("dequantize reads ONNX models; a PyTorch model is float before it is quantized")
-    else:
-        from caffeforge.runtime.torch_front import trace
-
-        source = trace(
-            model,
-            example_inputs,
-            input_names=input_names,
-            output_names=output_names,
-            outputs_at=outputs_at,
-            custom=backend.custom,
-        )
+    source = source_of(
+        model,
+        example_inputs,
+        input_names=input_names,
+        output_names=output_names,
+        outputs_at=outputs_at,
+        custom=backend.custom,
+        dequantize=dequantize,
+    )
     graph = source.graph
     fold_constants(graph)
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
     try:
         calls = legalize(graph, backend, approximate=approximate)
     except LegalizeError as error:
-        raise _with_hint(error, dequantize) from None
+        raise with_hint(error, dequantize) from None
     net = assemble(graph, calls, backend)
     if in_place:
         outputs = [value.name for value in graph.outputs]
@@ -95,37 +85,7 @@ def export(
     )
 
 
-def _is_onnx(model: Any) -> bool:
-    """Tell whether a model is ONNX's, in a file or in memory, without importing onnx for others."""
-    if isinstance(model, (str, Path)):
-        return Path(model).suffix == ".onnx"
-    return type(model).__name__ == "ModelProto"
-
-
-def _read_onnx(
-    backend: Backend,
-    model: Any,
-    example_inputs: Any,
-    input_names: Sequence[str] | None,
-    output_names: Sequence[str] | None,
-    outputs_at: Sequence[str] | None,
-    dequantize: bool,
-) -> OnnxSource:
-    from caffeforge.runtime.onnx_front import read
-
-    if outputs_at is not None:
-        raise UsageError("outputs_at names modules, which an ONNX model does not have")
-    return read(
-        model,
-        example_inputs,
-        input_names=input_names,
-        output_names=output_names,
-        custom=backend.custom,
-        dequantize=dequantize,
-    )
-
-
-def _with_hint(error: LegalizeError, dequantize: bool) -> LegalizeError:
+def with_hint(error: LegalizeError, dequantize: bool) -> LegalizeError:
     """Return the error, with the option that helps where the model is quantized."""
     ops = {refusal["op"] for refusal in error.document["refused"]}
     if dequantize or not ops & {"QuantizeLinear", "DequantizeLinear"}:
@@ -179,7 +139,7 @@ def _verify(
     rows = [(layer.source, layer.name, layer.type, layer.origin) for layer in net.layers if layer.source]
     outputs = [value.name for value in source.graph.outputs]
     verifications = []
-    for inputs in (source.example, _other(source.example)):
+    for inputs in (source.example, other(source.example)):
         blobs = loaded.run(inputs, list(dict.fromkeys(held.values())))
         result = {value: blobs[blob] for value, blob in held.items()}
         verifications.append(verify(source.reference(inputs), result, rows, outputs, tolerance))
@@ -190,7 +150,7 @@ def _verify(
     return verification
 
 
-def _other(example: Mapping[str, NDArray]) -> dict[str, NDArray]:
+def other(example: Mapping[str, NDArray]) -> dict[str, NDArray]:
     """Return other inputs in the example's range: its own elements in another order."""
     import numpy as np
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from caffeforge.runtime.emit import LayerCall
+from caffeforge.runtime.emit import C, Call
 
 
-def lowering_notes(calls: Sequence[LayerCall]) -> list[str]:
+def lowering_notes(calls: Sequence[C]) -> list[str]:
     """Return a sentence for each kind of op that became several layers, and for each note of a rule."""
-    by_node: dict[str, list[LayerCall]] = {}
+    by_node: dict[str, list[Call]] = {}
     for call in calls:
         node = call.root or call.node
         by_node.setdefault(node.name, []).append(call)
@@ -19,7 +19,7 @@ def lowering_notes(calls: Sequence[LayerCall]) -> list[str]:
     for name, made in by_node.items():
         op = (made[0].root or made[0].node).op.op_type
         if len(made) > 1:
-            kinds.setdefault((op, tuple(call.param.TYPE for call in made)), []).append(name)
+            kinds.setdefault((op, tuple(call.kind for call in made)), []).append(name)
         for note in dict.fromkeys(note for call in made for note in call.notes):
             noted.setdefault((op, note), []).append(name)
     lowered = [f"{_times(op, names)}: {_layers(types)}" for (op, types), names in kinds.items()]

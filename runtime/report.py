@@ -38,6 +38,11 @@ class ExportResult:
         return self._file(".caffemodel")
 
     @property
+    def onnx(self) -> Path:
+        """The written .onnx; UsageError if the target has none."""
+        return self._file(".onnx")
+
+    @property
     def errors(self) -> dict[str, float]:
         """Of each output the largest error as a part of its scale; empty if nothing was verified."""
         if self.verification is None:

@@ -18,9 +18,10 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print a line for each backend: its layer types, how many of them can be read, the ops it covers."""
+    """Print a line for each backend: its layer types and ops, or its opset."""
     from caffeforge.runtime import coverage
-    from caffeforge.runtime.backends import find, names
+    from caffeforge.runtime.backends import find, find_any, names, onnx_names
+    from caffeforge.runtime.onnx_out.backend import OnnxBackend
 
     for name in names():
         backend = find(name)
@@ -29,3 +30,7 @@ def run(options: argparse.Namespace) -> None:
         print(
             f"{name}: {types} layer types, {len(covered.layers)} of them read; {len(covered.ops)} ops written"
         )
+    for name in onnx_names():
+        other = find_any(name)
+        assert isinstance(other, OnnxBackend)
+        print(f"{name}: ONNX, opset {other.opset}; {len(other.rules)} ops written by name or rule")

@@ -45,32 +45,43 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-in-place", action="store_true", help=apart)
     plain = "of a quantized ONNX model, export the float model that QuantizeLinear was put into"
     parser.add_argument("--dequantize", action="store_true", help=plain)
+    style = "of an ONNX backend: names from module paths, or C identifiers; default: path"
+    parser.add_argument("--names", choices=("path", "c"), default="path", help=style)
+    beside = "of an ONNX backend: keep weights in a file beside the model"
+    parser.add_argument("--external-data", action="store_true", help=beside)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Export with random inputs and print the report."""
-    from caffeforge.runtime.backends import find
-    from caffeforge.runtime.export import export
+    from caffeforge.runtime.backends import find_any
+    from caffeforge.runtime.onnx_out.backend import OnnxBackend
 
-    backend = find(options.backend)
+    backend = find_any(options.backend)
     if options.shape is None and Path(options.source).suffix not in (".onnx", ".pt2"):
         raise UsageError("the input shapes are not known", hint="give --shape once for each input")
     model = options.source if Path(options.source).is_file() else _model(options.source)
     warnings.simplefilter("ignore", TrainingModeWarning)  # the report says it
-    result = export(
-        backend,
-        model,
-        None if options.shape is None else _inputs(options.source, options.shape),
-        options.out or _stem(options.source),
-        input_names=options.input_names,
-        output_names=options.output_names,
-        outputs_at=options.outputs_at,
-        verify=not options.no_verify,
-        approximate=options.approximate,
-        in_place=not options.no_in_place,
-        dequantize=options.dequantize,
-    )
+    shared: dict[str, Any] = {
+        "model": model,
+        "example_inputs": None if options.shape is None else _inputs(options.source, options.shape),
+        "path": options.out or _stem(options.source),
+        "input_names": options.input_names,
+        "output_names": options.output_names,
+        "outputs_at": options.outputs_at,
+        "verify": not options.no_verify,
+        "approximate": options.approximate,
+        "dequantize": options.dequantize,
+    }
+    if isinstance(backend, OnnxBackend):
+        from caffeforge.runtime.onnx_out.export import export as export_onnx
+
+        beside = True if options.external_data else None
+        result = export_onnx(backend, **shared, names=options.names, external_data=beside)
+    else:
+        from caffeforge.runtime.export import export
+
+        result = export(backend, **shared, in_place=not options.no_in_place)
     print(result.report())
 
 

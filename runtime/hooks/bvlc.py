@@ -274,7 +274,7 @@ def top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> Non
         return
     pieces = [Value(e.fresh("piece"), "float32", ()) for _ in range(size)]
     e.layer(_param(e, "Slice", axis=axis, slice_point=tuple(range(1, size))), [source], tops=pieces)
-    e.layers[-1].name = e.fresh("Slice")
+    e.calls[-1].name = e.fresh("Slice")
     reverse = _add(e, "Concat", pieces[::-1], axis=axis)
     places = _add(e, "ArgMax", [reverse], axis=axis, top_k=count)
     _add(e, "Power", [places], Indices, scale=-1.0, shift=size - 1.0)
@@ -371,6 +371,6 @@ def _add(
     made = e.layer(_param(e, kind, **fields), bottoms, blobs=blobs, loose=loose, kept=kept)
     if result is None:
         return made
-    tops = e.layers[-1].tops
+    tops = e.calls[-1].tops
     tops[tops.index(made)] = result
     return result

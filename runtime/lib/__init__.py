@@ -74,6 +74,12 @@ from caffeforge.runtime.lib.numbers import (
     sub,
     zeros,
 )
+from caffeforge.runtime.lib.opsets import (
+    counted_from_front,
+    filled,
+    numbers,
+    resize_scales,
+)
 from caffeforge.runtime.lib.places import (
     element_places,
     few_pieces,
@@ -156,6 +162,7 @@ __all__ = [
     "candidates",
     "choice",
     "constant_fill",
+    "counted_from_front",
     "covers",
     "cumulative",
     "dft_matrix",
@@ -173,6 +180,7 @@ __all__ = [
     "exp",
     "expand",
     "few_pieces",
+    "filled",
     "first_computed",
     "first_step",
     "first_swap",
@@ -199,6 +207,7 @@ __all__ = [
     "norm_factor",
     "norm_offset",
     "normal_axes",
+    "numbers",
     "one_hot",
     "ones",
     "open_batch",
@@ -222,6 +231,7 @@ __all__ = [
     "repeats_whole",
     "reshape",
     "reshaped",
+    "resize_scales",
     "resize_matrix",
     "resized",
     "reversed_places",

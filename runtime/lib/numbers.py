@@ -11,7 +11,10 @@ from caffeforge.runtime.refusal import Refused
 
 Ints = Sequence[int]
 T = TypeVar("T")
-_ELEMENT_TYPES = {"float32": 1, "int32": 6, "int64": 7, "bool": 9}
+_ELEMENT_TYPES = {
+    **{"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9},
+    **{"float16": 10, "float64": 11, "uint32": 12, "uint64": 13, "bfloat16": 16},
+}
 
 
 def add(a: Ints, b: Ints) -> tuple[int, ...]:
@@ -84,7 +87,9 @@ def log(number: float) -> float:
 
 
 def element_type(dtype: str) -> int:
-    """Return ONNX's number of float32, int32, int64 or bool, as Cast takes it."""
+    """Return ONNX's number of an element type, as Cast takes it; Refused for one that is no usual number."""
+    if dtype not in _ELEMENT_TYPES:
+        raise Refused(f"{dtype} is no type that a rule can name")
     return _ELEMENT_TYPES[dtype]
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from caffeforge.generated import onnx as versions
+from caffeforge.generated.onnx.element_types import TYPES, types_of
 from caffeforge.generator.diagnostics import GenerationError
-from caffeforge.generator.extract_versions import LAST, extract
+from caffeforge.generator.extract_versions import LAST, extract, extract_opset
 from caffeforge.generator.generate import generate
 
 onnx = pytest.importorskip("onnx")
@@ -20,6 +21,14 @@ COMMITTED = Path(__file__).resolve().parents[2] / "schemas" / "onnx" / "opset.js
 @pytest.mark.skipif(onnx.defs.onnx_opset_version() < LAST, reason="the installed onnx is too old")
 def test_extracting_again_gives_the_committed_bytes() -> None:
     assert extract().encode() == COMMITTED.read_bytes()
+
+
+@pytest.mark.parametrize("opset", range(7, LAST + 1))
+def test_extracting_an_opset_again_gives_the_committed_bytes(opset: int) -> None:
+    if opset > onnx.defs.onnx_opset_version():
+        pytest.skip("the installed onnx is too old")
+    committed = COMMITTED.parents[1] / f"onnx_opset{opset}" / "opset.json"
+    assert extract_opset(opset).encode() == committed.read_bytes()
 
 
 @pytest.mark.parametrize("opset", [1, 7, 9, 13, 18, versions.LAST])
@@ -35,6 +44,17 @@ def test_each_opset_finds_the_versions_that_onnx_finds(opset: int) -> None:
         assert (cls.since, cls.op_type) == (schema.since_version, name)
         assert [formal.name for formal in cls.inputs] == [formal.name.rstrip(".") for formal in schema.inputs]
         assert {attribute.name for attribute in cls.attributes} == set(schema.attributes)
+
+
+def test_each_version_takes_the_types_that_onnx_says() -> None:
+    for schema in onnx.defs.get_all_schemas_with_history():
+        found = TYPES.get(schema.name, {}).get(schema.since_version)
+        if schema.domain or found is None:
+            continue
+        for formal, name in zip(schema.inputs, found.inputs, strict=True):
+            tensors = {str(t)[7:-1] for t in formal.types if t.startswith("tensor(")}
+            given = types_of(name.removesuffix("**"), found)
+            assert tensors == given or not tensors, (schema.name, schema.since_version, formal.name)
 
 
 def test_defaults_are_those_of_the_version() -> None:
@@ -54,6 +74,21 @@ def test_defaults_are_those_of_the_version() -> None:
 )
 def test_a_broken_file_is_one_diagnostic(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "opset.json").write_text(text, encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text("rules: {}\n", encoding="utf-8")
+    with pytest.raises(GenerationError, match=sentence):
+        generate(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "not the form of an opset"),
+        ('{"opset": 7, "ops": {"Abs": 13}}', "schemas/onnx has no Abs of opset 13 in force here"),
+    ],
+)
+def test_a_broken_opset_is_one_diagnostic(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "opset.json").write_text(text, encoding="utf-8")
     with pytest.raises(GenerationError, match=sentence):
         generate(tmp_path)
 
@@ -61,4 +96,4 @@ def test_a_broken_file_is_one_diagnostic(tmp_path: Path, text: str, sentence: st
 def test_the_file_says_little_and_says_it_once() -> None:
     described = json.loads(COMMITTED.read_text(encoding="utf-8"))
     assert sum(map(len, described["versions"].values())) == 629
-    assert len(COMMITTED.read_bytes()) < 110_000
+    assert len(COMMITTED.read_bytes()) < 160_000

@@ -1,0 +1,55 @@
+"""Writes ``generated/onnx_opsetN``: ``opset.py`` says which ops go by name there, and the package itself."""
+
+from __future__ import annotations
+
+from caffeforge.generator.diagnostics import Diagnostics, Position
+from caffeforge.generator.hub_schema import HubSchema
+from caffeforge.generator.onnx_emitters import by_name
+from caffeforge.generator.onnx_rules import OnnxRules
+from caffeforge.generator.op_versions import Opset, OpVersions
+from caffeforge.generator.python_text import Code, literal, tuple_of
+from caffeforge.generator.templates import render
+
+ABI = 1  # the runtime ABI that the template is written for
+
+
+def opset_files(
+    name: str,
+    opset: Opset,
+    versions: OpVersions,
+    rules: OnnxRules,
+    hub: HubSchema,
+    header: Code,
+    place: Position,
+) -> dict[str, str]:
+    """Return the files of an opset's package as {path within it: text}; `place` is that of its description.
+
+    Raises:
+        GenerationError: the description is not that of ``schemas/onnx``, or an op of the hub has a part
+            without a place in the opset that no rule speaks of.
+    """
+    diagnostics = Diagnostics()
+    own = {n: version.since for n in versions.ops if (version := versions.in_force(n, opset.number))}
+    for op in sorted(opset.ops.items() - own.items()):
+        diagnostics.error("opset-form", place, f"schemas/onnx has no {op[0]} of opset {op[1]} in force here")
+    plain = []
+    for op_name, missing in by_name(hub.ops, versions, rules, opset.number):
+        if op_name not in opset.ops:
+            continue
+        if missing:
+            sentence = f"{missing[0]} of {op_name} has no place in opset {opset.number}, no rule speaks of it"
+            diagnostics.error("no-place", place, sentence, "give it a rule in schemas/onnx/rules.yaml")
+        plain.append(literal(op_name))
+    diagnostics.raise_if_any()
+    context = {
+        "header": header,
+        "abi": literal(ABI),
+        "name": literal(name),
+        "opset": literal(opset.number),
+        "plain": tuple_of("PLAIN: Final = ", plain, 0),
+    }
+    return {
+        "__init__.py": render("onnx_backend.py.j2", context),
+        "opset.py": render("onnx_opset.py.j2", context),
+        "py.typed": "",
+    }

@@ -1,0 +1,191 @@
+"""``export`` of an ONNX backend: trace or read, legalize, write, run the written file, compare."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from caffeforge.generated.hub.fusions import PATTERNS
+from caffeforge.runtime.errors import FileError, UsageError, VerificationError
+from caffeforge.runtime.export import APPROXIMATE, MAP_VERSION, other
+from caffeforge.runtime.fold import fold_constants
+from caffeforge.runtime.fuse import fuse
+from caffeforge.runtime.legalize import legalized, written_directly
+from caffeforge.runtime.lowering_notes import lowering_notes
+from caffeforge.runtime.onnx_out.backend import OnnxBackend
+from caffeforge.runtime.onnx_out.target import OnnxTarget
+from caffeforge.runtime.report import ExportResult
+from caffeforge.runtime.source import source_of
+from caffeforge.runtime.staging import disk_errors, folder, move, staging
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.graph import Graph
+    from caffeforge.runtime.onnx_out.emit import OpCall
+    from caffeforge.runtime.onnx_out.model import OnnxModel
+    from caffeforge.runtime.source import Source
+    from caffeforge.runtime.verify import Verification
+
+SUFFIX: Final = ".onnx"
+
+
+def export(
+    backend: OnnxBackend,
+    model: Any,
+    example_inputs: Any,
+    path: str | Path,
+    *,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    outputs_at: Sequence[str] | None = None,
+    verify: bool = True,
+    approximate: bool = False,
+    dequantize: bool = False,
+    names: str = "path",
+    metadata: Mapping[str, str] | None = None,
+    external_data: bool | None = None,
+) -> ExportResult:
+    """Convert a PyTorch or ONNX model to `backend`; see ``export`` of a generated package."""
+    source = source_of(
+        model,
+        example_inputs,
+        input_names=input_names,
+        output_names=output_names,
+        outputs_at=outputs_at,
+        custom=backend.custom,
+        dequantize=dequantize,
+    )
+    made, calls, fused = convert(source.graph, backend, approximate=approximate, names=names)
+    made.metadata |= {str(key): str(value) for key, value in (metadata or {}).items()}
+    notes = dict.fromkeys([*source.notes, *fused, *lowering_notes(calls)])
+    accepted = APPROXIMATE if any(call.approximate for call in calls) else None
+    found: list[Verification] = []
+
+    def check(file: Path) -> None:
+        found.append(_verify(source, made, file, accepted))
+
+    files = write_files(made, backend, Path(path), external_data, check if verify else None)
+    return ExportResult(
+        files=tuple(files),
+        verification=found[0] if found else None,
+        notes=tuple(notes),
+        layers=len(made.calls),
+        weights_bytes=sum(array.size * _item_size(array.dtype) for array in made.weights.values()),
+    )
+
+
+def convert(
+    graph: Graph, backend: OnnxBackend, *, approximate: bool = False, names: str = "path"
+) -> tuple[OnnxModel, list[OpCall], list[str]]:
+    """Return a graph as a model of the backend's opset, its ops, and notes of what was fused.
+
+    Raises:
+        LegalizeError: the backend cannot express a node.
+        UsageError: `names` is no style of names.
+    """
+    from caffeforge.runtime.onnx_out.model import assemble
+
+    fold_constants(graph)
+    target = OnnxTarget(backend)
+    fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: written_directly(node, target))
+    calls = legalized(graph, target, approximate=approximate)
+    return assemble(graph, calls, backend.opset, names), calls, fused
+
+
+def write_files(
+    model: OnnxModel, backend: OnnxBackend, stem: Path, external: bool | None, check: Any = None
+) -> list[Path]:
+    """Write ``<stem>.onnx``, weights beside it if they are external, and ``<stem>.map.json``, all or none.
+
+    Raises:
+        FileError: a file cannot be written.
+        GraphError: the model does not pass ONNX's checker.
+        UsageError: `stem` names no file.
+    """
+    from caffeforge.runtime.onnx_out.checks import check_model
+    from caffeforge.runtime.onnx_out.writer import write
+
+    if stem.name in ("", ".."):
+        raise UsageError(f"{str(stem)!r} names no file", hint="give the path of the model without a suffix")
+    name = stem.name.removesuffix(SUFFIX)
+    targets = [stem.parent / f"{name}{SUFFIX}", stem.parent / f"{name}.map.json"]
+    for target in targets:
+        if target.is_dir():
+            raise FileError("a folder has the name of the file to be written", where=str(target))
+    proto = model.proto()
+    check_model(proto, model.weights)
+    with folder(stem.parent), staging(stem.parent) as held:
+        staged = [held / target.name for target in targets]
+        with disk_errors(targets[0]):
+            beside = write(proto, model.weights, staged[0], external)
+        with disk_errors(targets[1]):
+            staged[1].write_text(map_text(model, backend), encoding="utf-8", newline="\n")
+        if check is not None:
+            check(staged[0])
+        if beside is not None:
+            staged.append(beside)
+            targets.append(stem.parent / beside.name)
+        with disk_errors(stem):
+            move(staged, targets)
+    return targets
+
+
+def map_text(model: OnnxModel, backend: OnnxBackend) -> str:
+    """Return the map of a model as JSON: for each node, where it comes from and by which rule."""
+    layers = [
+        {
+            "layer": model.names.of_node(call),
+            "type": call.kind,
+            "tops": [model.names[value] for value in call.results],
+            "op": (call.root or call.node).op.op_type,
+            "rule": call.rule,
+            "module": call.node.origin.module,
+            "source_op": call.node.origin.op,
+            "source": call.node.origin.source,
+            "value": call.results[0].name if call.results else "",
+        }
+        for call in model.calls
+    ]
+    document = {"map": MAP_VERSION, "backend": backend.name, "net": model.name, "layers": layers}
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _verify(source: Source, model: OnnxModel, file: Path, accepted: float | None) -> Verification:
+    """Compare the written file with the source on the example and on another input.
+
+    Raises:
+        VerificationError: a node or output differs; the text holds the table.
+    """
+    from caffeforge.runtime.compare import Tolerance
+    from caffeforge.runtime.onnx_front import open_model
+    from caffeforge.runtime.onnx_front.original import Original
+    from caffeforge.runtime.verify import merge, verify
+
+    known = {value.name for node in source.graph.nodes for value in node.outputs}
+    written = [call for call in model.calls if call.results and call.results[0].name in known]
+    rows = [
+        (call.results[0].name, model.names.of_node(call), call.kind, call.node.origin) for call in written
+    ]
+    outputs = [value.name for value in source.graph.outputs]
+    held = {call.results[0].name: model.names[call.results[0]] for call in written}
+    held |= {name: model.names[value] for name, value in zip(outputs, model.outputs, strict=True)}
+    runner = Original(open_model(file), list(held.values()))
+    fed = {value.name: model.names[value] for value in model.inputs}
+    tolerance = Tolerance(accepted) if accepted is not None else None
+    verifications = []
+    for inputs in (source.example, other(source.example)):
+        found = runner.run({fed[name]: array for name, array in inputs.items()})
+        result = {value: found[name] for value, name in held.items() if name in found}
+        verifications.append(verify(source.reference(inputs), result, rows, outputs, tolerance))
+    verification = merge(verifications)
+    if not verification.passed:
+        text = f"the file does not compute what the model does: {verification.summary()}"
+        raise VerificationError(f"{text}\n{verification.table()}", hint="nothing was written")
+    return verification
+
+
+def _item_size(dtype: str) -> int:
+    from caffeforge.runtime.onnx_node import numpy_dtype
+
+    return numpy_dtype(dtype).itemsize

@@ -1,0 +1,77 @@
+"""An opset of ONNX as a target of the legalizer: its rules, and what would help where a node is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from caffeforge.generated import onnx as versions
+from caffeforge.generated.hub.lowerings import RULES as LOWERINGS
+from caffeforge.runtime.arguments import arguments
+from caffeforge.runtime.backend import Alternative, Rule
+from caffeforge.runtime.graph import Node
+from caffeforge.runtime.legalize import Legalizer
+from caffeforge.runtime.onnx_out.backend import OnnxBackend
+from caffeforge.runtime.onnx_out.emit import OnnxEmit
+from caffeforge.runtime.onnx_out.kept import is_kept, write_kept
+from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.refusals import Refusal
+
+_KEPT: Final = Rule((Alternative(write_kept, "as it is", computed=True),))
+
+
+@dataclass(frozen=True)
+class OnnxTarget:
+    """See ``legalize.Target``."""
+
+    backend: OnnxBackend
+
+    @property
+    def name(self) -> str:
+        return self.backend.name
+
+    def rule(self, node: Node) -> Rule | None:
+        return _KEPT if is_kept(node.op) else self.backend.rules.get(type(node.op))
+
+    def lowering(self, node: Node) -> Rule | None:
+        return LOWERINGS.get(type(node.op)) if type(node.op) in self.backend.lowerings else None
+
+    def why_not(self, node: Node) -> str:
+        op = node.op.op_type
+        found = versions.VERSIONS.get(op, ()) if not node.op.domain else ()
+        return f"{op} came with opset {found[0]}" if found and found[0] > self.backend.opset else ""
+
+    def hint(self, node: Node) -> str:
+        """Return the lowest opset that can express the node."""
+        for opset in range(self.backend.opset + 1, versions.LAST + 1):
+            if not isinstance(Legalizer(_opset(opset), False).node(node, ()), Refusal):
+                return f"opset {opset} can express it: onnx_opset{opset}"
+        return ""
+
+    def obstacle(self, node: Node) -> str:
+        return ""
+
+    def run(self, node: Node, alternative: Alternative, counts: dict[str, int] | None) -> OnnxEmit:
+        emit = OnnxEmit(node, alternative.rule, self.backend, counts)
+        if not alternative.computed:
+            _refuse_computed(node, alternative)
+        alternative.function(emit, node.op, *arguments(node))
+        return emit
+
+
+def _refuse_computed(node: Node, alternative: Alternative) -> None:
+    """Refuse a rule that reads as a field what is an operand here."""
+    for formal, value in zip(node.op.inputs, node.inputs, strict=False):
+        if formal.static and value is not None:
+            raise Refused(
+                f"{formal.name} must be known when the model is converted, {value.name} is computed",
+                alternative.rule,
+            )
+
+
+def _opset(opset: int) -> OnnxTarget:
+    from caffeforge.runtime.backends import find_any
+
+    found = find_any(f"onnx_opset{opset}")
+    assert isinstance(found, OnnxBackend)
+    return OnnxTarget(found)
