@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -56,7 +56,7 @@ class Prototxt:
         dropped: names of the layers that the net has only in other phases or stages, or only for training.
         source: the text and its name, for places in messages.
         indices: for each layer of `net`, its index among the layers of the text.
-        protos: every layer of the text as a LayerParameter, also those that `net` leaves out.
+        protos: every layer of the text by index, as a LayerParameter; also those that `net` leaves out.
     """
 
     net: Net
@@ -64,7 +64,7 @@ class Prototxt:
     dropped: frozenset[str]
     source: Source
     indices: tuple[int, ...]
-    protos: tuple[Proto, ...] = ()
+    protos: Mapping[int, Proto] = field(default_factory=dict)
 
     def place(self, index: int) -> str:
         """Return ``file:line:col`` of layer `index` of the net."""
@@ -184,14 +184,14 @@ class _Reader:
         self._refuse_net_fields(proto)
         stages = frozenset(_get(_get(proto, "state"), "stage", ()))
         layers, sharing, indices, dropped = [], [], [], set()
-        protos = []
+        protos = {}
         given_layers, faults = self._given(proto)
         for index, given in given_layers.items():
             try:
                 if index in faults:
                     raise faults[index]
                 layer = self._today(given, proto)
-                protos.append(layer)
+                protos[index] = layer
                 if not _included(layer, stages):
                     dropped.add(getattr(layer, self.name))
                     continue
@@ -209,7 +209,7 @@ class _Reader:
         dropped.update(layer.name for index, layer in enumerate(layers) if index not in kept)
         net = Net(getattr(proto, self.net_name), list(kept.values()), self._inputs(proto), inference.notes)
         shares, places = tuple(sharing[index] for index in kept), tuple(indices[index] for index in kept)
-        return Prototxt(net, shares, frozenset(dropped), self.source, places, tuple(protos))
+        return Prototxt(net, shares, frozenset(dropped), self.source, places, protos)
 
     def _given(self, proto: Proto) -> tuple[dict[int, Any], dict[int, FileError]]:
         """Return the layers by index, without padding layers of the oldest format, and what is wrong."""

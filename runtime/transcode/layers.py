@@ -64,7 +64,7 @@ class Layers:
         for name, shape in net.inputs:
             self._input(name, shape)
         places = {index: place for place, index in enumerate(self.prototxt.indices)}
-        for index, proto in enumerate(self.prototxt.protos):
+        for index, proto in self.prototxt.protos.items():
             if index not in places:
                 self._unread(proto)
                 continue
@@ -200,7 +200,7 @@ class Layers:
     def _take_loose_tops(self) -> None:
         """Give tops that the source does not have, and that nothing reads, to the layer for them."""
         read = {bottom for layer in self.net.layer for bottom in layer.bottom}
-        known = {top for layer in self.prototxt.protos for top in layer.top}  # type: ignore[attr-defined]
+        known = {top for layer in self.prototxt.protos.values() for top in layer.top}  # type: ignore[attr-defined]
         known.update(self._renamed.values())
         loose = [top for layer in self.net.layer for top in layer.top if top not in read | known]
         if not loose or self.target.net.loose_tops is None:
