@@ -13,30 +13,11 @@ from typing import TYPE_CHECKING, overload
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.op import Op
 from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.symbol import Dim as Dim
+from caffeforge.runtime.symbol import Symbol as Symbol
 
 if TYPE_CHECKING:
     from caffeforge.runtime.array import Array
-
-
-class Symbol:
-    """A dimension whose size is known only when the model runs; equal by name."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Symbol) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-Dim = int | Symbol
 
 
 class Shape(Sequence[int]):
@@ -93,7 +74,7 @@ class Shape(Sequence[int]):
     def _static(self, index: int) -> int:
         dim = self._dims[index]
         if isinstance(dim, Symbol):
-            raise Refused(f"dimension {index} of {self._owner} is {dim}, a static size is needed")
+            raise Refused(f"needs a static {dim}: it is dimension {index} of {self._owner or 'a value'}")
         return dim
 
 

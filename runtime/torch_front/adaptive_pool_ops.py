@@ -62,19 +62,19 @@ def _with_places(call: Call) -> Result:
     Shorter windows repeat their first element at the end, which is never the first of the largest.
     """
     x = call.batched("self", int(call.overload._schema.name[-2]))
-    sizes, outs = x.shape[2:], call.dims[2:]
+    sizes, outs = x.shape[2:], call.shape[2:]
     if 0 in outs:
         raise call.error("yields a tensor without elements")
     area = np.arange(math.prod(sizes), dtype=np.int64).reshape(sizes)
     windows = [area[slices].reshape(-1) for slices in _windows(sizes, outs)]
     width = max(window.size for window in windows)
     table = np.stack([np.append(w, np.repeat(w[:1], width - w.size)) for w in windows])
-    flat = reshaped(call, x, (*x.shape[:2], area.size))
+    flat = reshaped(call, x, (*x.dims[:2], area.size))
     rows = gathered(call, flat, constant("", Dense(table)), 2)
     largest = reduced(call, hub.ReduceMax, rows, (3,), keep=False)
     dims = (*rows.dims[:3], 1)
     first = call.helper(hub.ArgMax(axis=3, keepdims=1), rows, dims=dims, dtype="int64")
-    spread = expanded(call, constant("", Dense(table[None, None])), rows.shape[:])
+    spread = expanded(call, constant("", Dense(table[None, None])), rows.dims)
     places = call.helper(hub.GatherElements(axis=3), spread, first, dims=dims, dtype="int64")
     return [reshaped(call, value, call.dims) for value in (largest, places)]
 
@@ -100,13 +100,13 @@ def _adaptive(
     """
     name = call.overload._schema.name
     x = call.batched("self", int(name[-2]))
-    sizes, outs = x.shape[2:], call.dims[2:]
-    if 0 in outs:
+    if 0 in call.dims[2:]:
         raise call.error("yields a tensor without elements")
-    if set(outs) == {1}:
+    if set(call.dims[2:]) == {1}:
         return call.node(whole(), x)
-    if sizes == outs:
+    if x.dims == call.dims:
         return x
+    sizes, outs = x.shape[2:], call.shape[2:]
     quotients = [divmod(size, out) for size, out in zip(sizes, outs, strict=True)]
     if all(quotient and rest <= 1 for quotient, rest in quotients):
         op: Op = plain(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -10,7 +11,8 @@ import torch
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Dense
 from caffeforge.runtime.graph import Value, constant
-from caffeforge.runtime.torch_front.call import Call
+from caffeforge.runtime.symbol import Dim
+from caffeforge.runtime.torch_front.call import Call, broadcast
 from caffeforge.runtime.torch_front.layout import gathered, swapped
 from caffeforge.runtime.torch_front.registry import Result, torch_op
 
@@ -49,8 +51,8 @@ def _attention(call: Call) -> Value:
     scaled = call.pointwise(hub.Mul(), query, call.full((), factor))
     rank = key.rank
     turned = swapped(call, key, rank - 2, rank - 1)
-    batch = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-    dims = (*batch, query.shape[-2], key.shape[-2])
+    batch = broadcast(query.dims[:-2], key.dims[:-2])
+    dims = (*batch, query.dims[-2], key.dims[-2])
     scores = call.helper(hub.MatMul(), scaled, turned, dims=dims)
     mask = _causal(call, dims) if call.argument("is_causal") else call.optional("attn_mask")
     choice = mask if mask is not None and mask.dtype == "bool" else None
@@ -65,9 +67,12 @@ def _attention(call: Call) -> Value:
     return call.node(hub.MatMul(), weights, value)
 
 
-def _causal(call: Call, dims: tuple[int, ...]) -> Value:
+def _causal(call: Call, dims: Sequence[Dim]) -> Value:
     """Return the mask by which each query reads no later key: 0, or -inf, to be added."""
     rows, columns = dims[-2:]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        hidden = call.full((rows, columns), -math.inf)
+        return call.helper(hub.Trilu(upper=1, k=1), hidden, dims=(rows, columns))
     allowed = np.tri(rows, columns) > 0
     return constant("", Dense(np.where(allowed, 0.0, -np.inf).astype(call.dtype)))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-import numpy as np
 import torch
 from torch._ops import OpOverload
 from torch.fx import Node as FxNode
@@ -13,12 +12,16 @@ from torch.fx import Node as FxNode
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Full
 from caffeforge.runtime.errors import FrontEndError
-from caffeforge.runtime.graph import Dim, Node, Value, constant
+from caffeforge.runtime.graph import Node, Value, constant
 from caffeforge.runtime.op import Op
+from caffeforge.runtime.symbol import Dim, Symbol
 from caffeforge.runtime.torch_front.binding import bind
 from caffeforge.runtime.torch_front.provenance import origin
 from caffeforge.runtime.torch_front.registry import Result
+from caffeforge.runtime.torch_front.sizes import Sizes
 from caffeforge.runtime.torch_front.weights import TorchArray, converted, dtype_name
+
+STATIC: Final = "leave this size out of dynamic_shapes"
 
 
 class Call:
@@ -28,44 +31,88 @@ class Call:
         overload: the ATen operator.
         origin: the module and line that it comes from.
         nodes: the hub nodes built so far.
-        dims: the shape of its result; of the first one, if there are several.
+        dims: the shape of its result, of which sizes may be symbols; of the first, if there are several.
         dtype: the element type of its result; of the first one, if there are several.
     """
 
-    def __init__(self, node: FxNode, operands: Mapping[FxNode, Result]) -> None:
+    def __init__(self, node: FxNode, operands: Mapping[FxNode, Result], sizes: Sizes) -> None:
         assert isinstance(node.target, OpOverload)
         self.overload = node.target
         self.origin = origin(node)
         self.nodes: list[Node] = []
-        self._arguments = bind(node.target, node.args, node.kwargs)
+        self._sizes = sizes
+        self._arguments = {
+            name: self._with_sizes(a) for name, a in bind(node.target, node.args, node.kwargs).items()
+        }
         self._node = node
         self._operands = operands
         value = node.meta["val"]
         self._results: list[torch.Tensor] = [value] if isinstance(value, torch.Tensor) else list(value)
 
     @property
-    def dims(self) -> tuple[int, ...]:
-        return tuple(self._results[0].shape)
+    def dims(self) -> tuple[Dim, ...]:
+        return self._sizes.dims(self._results[0])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of its result as numbers.
+
+        Raises:
+            FrontEndError: a dimension is a symbol.
+        """
+        return self.numbers(self.dims)
 
     @property
     def dtype(self) -> str:
         return dtype_name(self._results[0].dtype)
 
     @property
-    def result_dims(self) -> list[tuple[int, ...]]:
+    def result_dims(self) -> list[tuple[Dim, ...]]:
         """The shape of each result, for operators that yield several."""
-        return [tuple(result.shape) for result in self._results]
+        return [self._sizes.dims(result) for result in self._results]
 
     @property
-    def results(self) -> list[tuple[str, tuple[int, ...]]]:
+    def results(self) -> list[tuple[str, tuple[Dim, ...]]]:
         """Element type and shape of each result."""
-        return [(dtype_name(result.dtype), tuple(result.shape)) for result in self._results]
+        return [(dtype_name(result.dtype), self._sizes.dims(result)) for result in self._results]
 
     # Arguments
 
     def argument(self, name: str) -> Any:
-        """Return an argument that is no tensor as it was given: a number, flag, text, dtype or None."""
-        return self._arguments[name]
+        """Return an argument that is no tensor as it was given: a number, flag, text, dtype or None.
+
+        Raises:
+            FrontEndError: it depends on a size that is a symbol.
+        """
+        given = self._arguments[name]
+        for element in given if isinstance(given, (list, tuple)) else [given]:
+            if isinstance(element, Symbol):
+                raise self.error(f"needs a static {element} as its {name}", hint=STATIC)
+        return given
+
+    def size(self, name: str) -> Dim | None:
+        """Return an argument that is a size or a place along an axis, which may be a symbol."""
+        given: Dim | None = self._arguments[name]
+        return given
+
+    def size_list(self, name: str) -> list[Dim]:
+        """Return an argument that is a list of sizes, which may be symbols."""
+        return list(self._arguments[name])
+
+    def numbers(self, dims: Sequence[Dim]) -> tuple[int, ...]:
+        """Return sizes as numbers.
+
+        Raises:
+            FrontEndError: one is a symbol.
+        """
+        for dim in dims:
+            if isinstance(dim, Symbol):
+                raise self.error(f"needs a static {dim}", hint=STATIC)
+        return tuple(dim for dim in dims if isinstance(dim, int))
+
+    def shape_value(self, dims: Sequence[Dim], near: Value | None = None) -> Value:
+        """Return sizes as an int64 value; symbols come from the inputs, or from `near`."""
+        return self._sizes.shape(self, dims, near)
 
     def example(self, name: str) -> torch.Tensor:
         """Return a tensor argument as it was traced: a fake tensor, with its strides but without elements."""
@@ -115,9 +162,15 @@ class Call:
         dtype = dtype_name(torch.result_type(first, second))
         return [self._number_or_cast(self._arguments[name], dtype) for name in names]
 
+    def scalar(self, size: Dim) -> Value:
+        """Return a size as an int64 value without axes."""
+        if isinstance(size, int):
+            return self.full((), size, "int64")
+        return self.helper(hub.Reshape(shape=()), self.shape_value((size,)), dims=(), dtype="int64")
+
     def ints(self, name: str) -> tuple[int, ...]:
         """Return an argument that is an integer or a list of them."""
-        given = self._arguments[name]
+        given = self.argument(name)
         return (given,) if isinstance(given, int) else tuple(given)
 
     def spread(self, name: str, count: int) -> tuple[int, ...]:
@@ -127,7 +180,7 @@ class Call:
 
     def axis(self, name: str, rank: int) -> int:
         """Return an argument that is an axis, counted from the front."""
-        return normalized(self._arguments[name], rank)
+        return normalized(self.argument(name), rank)
 
     def axes(self, name: str, rank: int) -> tuple[int, ...]:
         """Return a list of axes, counted from the front and sorted; all if it is empty or left out."""
@@ -154,7 +207,7 @@ class Call:
 
     def node_of_all(self, op: Op, *inputs: Value | None) -> list[Value]:
         """Add the node that yields all results of a call that has several."""
-        return self._add(op, inputs, [(dtype_name(r.dtype), tuple(r.shape)) for r in self._results])
+        return self._add(op, inputs, self.results)
 
     def helper(self, op: Op, *inputs: Value | None, dims: Sequence[Dim], dtype: str = "") -> Value:
         """Add a node that computes something of shape `dims` on the way, in the result's type by default."""
@@ -168,7 +221,7 @@ class Call:
 
     def pointwise(self, op: Op, *inputs: Value, dtype: str = "") -> Value:
         """Add a node that computes element by element, in the first operand's type if none is given."""
-        dims = np.broadcast_shapes(*(value.shape[:] for value in inputs))
+        dims = broadcast(*(value.dims for value in inputs))
         return self._add(op, inputs, [(dtype or inputs[0].dtype, dims)])[0]
 
     def cast(self, value: Value, dtype: str) -> Value:
@@ -181,9 +234,14 @@ class Call:
 
         return self.helper(hub.Cast(to=element_type(dtype)), value, dims=value.dims, dtype=dtype)
 
-    def full(self, dims: Sequence[int], number: float, dtype: str = "") -> Value:
-        """Return a constant with `number` everywhere, in the result's type unless one is given."""
-        return constant("", Full(dims, number, dtype or self.dtype))
+    def full(self, dims: Sequence[Dim], number: float, dtype: str = "") -> Value:
+        """Return `number` everywhere, in the result's type unless one is given; a constant if it can be."""
+        dtype = dtype or self.dtype
+        if any(isinstance(dim, Symbol) for dim in dims):
+            return self.helper(
+                hub.Expand(), self.full((), number, dtype), self.shape_value(dims), dims=dims, dtype=dtype
+            )
+        return constant("", Full(self.numbers(dims), number, dtype))
 
     def tensor(self, tensor: torch.Tensor) -> Value:
         """Return a constant that holds `tensor`."""
@@ -194,6 +252,8 @@ class Call:
         return FrontEndError(f"{self.origin.op} {sentence}", where=str(self.origin), hint=hint)
 
     def _value(self, argument: Any) -> Value:
+        if isinstance(argument, Symbol):
+            return self.cast(self.scalar(argument), self.dtype)
         if isinstance(argument, (bool, int, float)):
             return self.full((), argument)
         result = self._operands.get(argument) if isinstance(argument, FxNode) else None
@@ -201,13 +261,24 @@ class Call:
             raise self.error(f"reads {argument}, which has no place in the hub")
         return result
 
+    def _with_sizes(self, argument: Any) -> Any:
+        """Return an argument with sizes in place of PyTorch's symbolic numbers."""
+        if isinstance(argument, (list, tuple)):
+            return [self._with_sizes(element) for element in argument]
+        number = argument.meta.get("val") if isinstance(argument, FxNode) else argument
+        return self._sizes.dim(number) if isinstance(number, (torch.SymInt, int)) else argument
+
     def _typed_argument(self, name: str) -> Any:
         argument = self._arguments[name]
+        if isinstance(argument, Symbol):
+            return 1  # a whole number, of whatever size
         return argument.meta["val"] if isinstance(argument, FxNode) else argument
 
     def _number_or_cast(self, argument: Any, dtype: str) -> Value:
         if isinstance(argument, FxNode):
             return self.cast(self._value(argument), dtype)
+        if isinstance(argument, Symbol):
+            return self.cast(self.scalar(argument), dtype)
         return self.full((), argument, dtype)
 
     def _add(
@@ -222,3 +293,23 @@ class Call:
 def normalized(axis: int, rank: int) -> int:
     """Return an axis counted from the front; PyTorch gives a scalar one axis."""
     return axis % max(rank, 1)
+
+
+def broadcast(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Return the shape of a result that is computed element by element.
+
+    Where a symbol meets a number other than 1, or another symbol, the two are equal when the model runs.
+
+    Raises:
+        FrontEndError: the shapes do not fit.
+    """
+    rank = max(map(len, shapes))
+    found: list[Dim] = [1] * rank
+    for shape in shapes:
+        for axis, dim in enumerate(shape, rank - len(shape)):
+            known = found[axis]
+            if isinstance(dim, int) and isinstance(known, int) and 1 not in (dim, known) and dim != known:
+                raise FrontEndError(f"shapes {', '.join(str(list(s)) for s in shapes)} do not fit")
+            if known == 1 or (isinstance(known, Symbol) and isinstance(dim, int) and dim != 1):
+                found[axis] = dim
+    return tuple(found)

@@ -13,9 +13,10 @@ from typing import NamedTuple
 import torch
 from torch.export import ExportedProgram
 
-from caffeforge.runtime.errors import FrontEndError
+from caffeforge.runtime.errors import FrontEndError, UsageError
 from caffeforge.runtime.torch_front import nest
 from caffeforge.runtime.torch_front.cut_hint import cut_before_decision
+from caffeforge.runtime.torch_front.dynamic import OpenSizes
 from caffeforge.runtime.torch_front.example import Example
 from caffeforge.runtime.torch_front.opened import Model
 from caffeforge.runtime.torch_front.program import (
@@ -31,12 +32,15 @@ from caffeforge.runtime.torch_front.program import (
 _RTOL, _ATOL = 1e-4, 1e-5
 
 
-def capture(model: Model, example: Example) -> tuple[ExportedProgram, list[str]]:
+def capture(
+    model: Model, example: Example, sizes: OpenSizes | None = None
+) -> tuple[ExportedProgram, list[str]]:
     """Return `model` as a program of ATen operators, taken in the mode that its modules are in.
 
     Args:
         model: a module, or a program, which is returned as it is.
         example: what forward() is called with; shapes and dtypes become those of the program.
+        sizes: those of a module's inputs that stay open.
 
     Returns:
         The program, and what the user should know of how it was captured.
@@ -49,10 +53,28 @@ def capture(model: Model, example: Example) -> tuple[ExportedProgram, list[str]]
         check_program(model, example)
         return model, []
     check_weights(model)
+    if sizes is not None:
+        return _with_open_sizes(model, example, sizes), []
     try:
         return export(model, example), []
     except Exception as error:
         return _by_another_way(model, example, error)
+
+
+def _with_open_sizes(model: torch.nn.Module, example: Example, sizes: OpenSizes) -> ExportedProgram:
+    """Export a model for all sizes; a trace of one run would fix them, so it is not tried."""
+    if isinstance(model, torch.jit.ScriptModule):
+        raise UsageError(
+            "dynamic_shapes is given for a TorchScript module",
+            hint="its sizes are fixed: give the module itself",
+        )
+    try:
+        return export(model, example, sizes=sizes)
+    except Exception as error:
+        try:
+            return export(model, example, sizes=sizes, strict=True)
+        except Exception:
+            raise refusal(model, error) from error
 
 
 def _by_another_way(

@@ -91,7 +91,7 @@ def im2col(call: Call) -> Value:
     pads, strides, dilations = (call.spread(name, 2) for name in ("padding", "stride", "dilation"))
     counts = [
         (size + 2 * p - d * (k - 1) - 1) // s + 1
-        for size, k, p, s, d in zip(x.shape[2:], kernel, pads, strides, dilations, strict=True)
+        for size, k, p, s, d in zip(x.dims[2:], kernel, pads, strides, dilations, strict=True)
     ]
     op = hub.Conv(kernel_shape=kernel, strides=strides, pads=pads + pads, dilations=dilations, group=channels)
     columns = call.helper(op, x, weight, dims=(x.dims[0], channels * area, *counts))

@@ -9,6 +9,8 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node, map_arg
 
+from caffeforge.runtime.torch_front.sizes import is_dynamic
+
 aten = torch.ops.aten
 
 # Operators that read of their tensor its shape and type only: their result is the same for all inputs.
@@ -58,6 +60,8 @@ class Folding:
             if torch.Tag.nondeterministic_seeded in node.target.tags:
                 return False
         elif node.target is not operator.getitem:
+            return False
+        if _is_dynamic(node):
             return False
         if node.target in _SHAPE_ONLY or _is_empty(node):
             return True
@@ -110,7 +114,14 @@ def _write_out(node: Node, number: float) -> None:
 def _is_empty(node: Node) -> bool:
     """Tell whether an operator yields a tensor without elements, which is the same for all inputs."""
     value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and value.numel() == 0
+    return isinstance(value, torch.Tensor) and 0 in value.shape
+
+
+def _is_dynamic(node: Node) -> bool:
+    """Tell whether the size of a result is a symbol; a tuple is as dynamic as what it is taken of."""
+    value = node.meta.get("val")
+    results = value if isinstance(value, (tuple, list)) else [value]
+    return any(isinstance(result, torch.Tensor) and is_dynamic(result) for result in results)
 
 
 def _of_same_shape(node: Node) -> torch.Tensor:

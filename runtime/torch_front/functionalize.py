@@ -259,15 +259,20 @@ def _layout(node: Node) -> tuple[object, ...]:
     stepped through as one axis are joined.
     """
     tensor: torch.Tensor = node.meta["val"]
-    axes: list[tuple[int, int]] = []
-    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+    axes: list[tuple[Any, Any]] = []
+    for size, stride in zip(map(_compared, tensor.shape), map(_compared, tensor.stride()), strict=True):
         if size == 1:
             continue
         if axes and axes[-1][1] == size * stride:
             axes[-1] = (axes[-1][0] * size, stride)
         else:
             axes.append((size, stride))
-    return tensor.dtype, tensor.storage_offset(), *axes
+    return tensor.dtype, _compared(tensor.storage_offset()), *axes
+
+
+def _compared(size: Any) -> Any:
+    """Return a number, or the expression of one: to compare PyTorch's symbolic numbers would fix them."""
+    return size if isinstance(size, int) else size.node.expr
 
 
 def _functional_form(node: Node) -> OpOverload:

@@ -36,7 +36,7 @@ def index(call: Call) -> Value:
         axes = list(range(len(axes)))
     first, behind = axes[0], axes[-1] + 1
     sizes = x.shape[first:behind]
-    flat = reshaped(call, x, (*x.shape[:first], math.prod(sizes), *x.shape[behind:]))
+    flat = reshaped(call, x, (*x.dims[:first], math.prod(sizes), *x.dims[behind:]))
     return gathered(call, flat, linear_index(call, given, sizes), first)
 
 
@@ -70,7 +70,7 @@ def gather(call: Call) -> Value:
     axis = call.axis("dim", x.rank)
     for other in range(x.rank):
         if other != axis:
-            x = sliced(call, x, other, 0, indices.shape[other])
+            x = sliced(call, x, other, 0, indices.dims[other])
     return call.node(hub.GatherElements(axis=axis), x, indices)
 
 

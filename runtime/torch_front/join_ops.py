@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,12 +11,15 @@ import torch
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Dense
 from caffeforge.runtime.graph import Value, constant
+from caffeforge.runtime.symbol import Dim, Symbol
 from caffeforge.runtime.torch_front.call import Call, normalized
 from caffeforge.runtime.torch_front.layout import (
+    BEHIND,
     expanded,
     gathered,
     joined,
     reshaped,
+    slice_of_size,
     sliced,
     unsqueezed,
 )
@@ -33,7 +37,7 @@ def cat(call: Call) -> Value:
     aten::concatenate(Tensor[] tensors, int dim=0) -> Tensor
     """
     axis = call.axis("dim", len(call.dims))
-    parts = [v for v in call.values("tensors") if v.dims != (0,) and (v.rank <= axis or v.shape[axis])]
+    parts = [v for v in call.values("tensors") if v.dims != (0,) and (v.rank <= axis or v.dims[axis] != 0)]
     if not parts:
         raise call.error("joins tensors without elements")
     return joined(call, [call.cast(part, call.dtype) for part in parts], axis)
@@ -61,13 +65,13 @@ def expand(call: Call) -> Value:
 @torch_op(aten.repeat.default)
 def repeat(call: Call) -> Value:
     """Put copies next to each other: aten::repeat(Tensor self, SymInt[] repeats) -> Tensor."""
-    return _tiled(call, call.ints("repeats"))
+    return _tiled(call, call.size_list("repeats"))
 
 
 @torch_op(aten.tile.default)
 def tile(call: Call) -> Value:
     """Put copies next to each other: aten::tile(Tensor self, SymInt[] dims) -> Tensor."""
-    return _tiled(call, call.ints("dims"))
+    return _tiled(call, call.size_list("dims"))
 
 
 @torch_op(aten.repeat_interleave.self_int)
@@ -79,7 +83,7 @@ def repeat_interleave(call: Call) -> Value:
     """
     x, count = call.value("self"), call.argument("repeats")
     if not call.has("dim"):
-        x = reshaped(call, x, (int(np.prod(x.shape[:])),))
+        x = reshaped(call, x, (math.prod(x.shape[:]),))
     axis = call.axis("dim", x.rank) if call.has("dim") else 0
     places = np.repeat(np.arange(x.shape[axis], dtype=np.int64), count)
     return x if count == 1 else gathered(call, x, constant("", Dense(places)), axis)
@@ -98,8 +102,8 @@ def meshgrid(call: Call) -> Result:
         places[:2] = [1, 0]
     results = []
     for vector, place in zip(vectors, places, strict=True):
-        shape = [1] * len(vectors)
-        shape[place] = vector.shape[0] if vector.rank else 1
+        shape: list[Dim] = [1] * len(vectors)
+        shape[place] = vector.dims[0] if vector.rank else 1
         results.append(expanded(call, reshaped(call, vector, shape, kept=0), call.dims))
     return results
 
@@ -113,7 +117,7 @@ def roll(call: Call) -> Value:
     x, shifts = call.value("self"), call.ints("shifts")
     dims = call.ints("dims")
     if not dims:  # of all elements in a row
-        flat = reshaped(call, x, (int(np.prod(x.shape[:])),))
+        flat = reshaped(call, x, (math.prod(x.shape[:]),))
         return reshaped(call, _rolled(call, flat, 0, shifts[0]), call.dims, kept=0)
     for axis, shift in zip(dims, shifts, strict=True):
         x = _rolled(call, x, normalized(axis, x.rank), shift)
@@ -130,7 +134,7 @@ def flip(call: Call) -> Value:
     count = len(axes)
     op = hub.Slice(
         starts=(-1,) * count,
-        ends=tuple(-x.shape[axis] - 1 for axis in axes),
+        ends=(-BEHIND,) * count,
         axes=tuple(axes),
         steps=(-1,) * count,
     )
@@ -175,16 +179,26 @@ def replication_pad(call: Call) -> Value:
     return _padded(call, call.ints("padding"), "edge")
 
 
-def _tiled(call: Call, counts: Sequence[int]) -> Value:
+def _tiled(call: Call, counts: Sequence[Dim]) -> Value:
     x = call.value("self")
     rank = len(call.dims)
     counts = (1,) * (rank - len(counts)) + tuple(counts)
-    x = reshaped(call, x, (1,) * (rank - x.rank) + x.shape[:], kept=0 if x.rank < rank else None)
-    return x if set(counts) <= {1} else call.node(hub.Tile(repeats=counts), x)
+    x = reshaped(call, x, (1,) * (rank - x.rank) + x.dims, kept=0 if x.rank < rank else None)
+    if set(counts) <= {1}:
+        return x
+    if any(isinstance(count, Symbol) for count in counts):
+        return call.node(hub.Tile(), x, call.shape_value(counts))
+    return call.node(hub.Tile(repeats=call.numbers(counts)), x)
 
 
 def _rolled(call: Call, x: Value, axis: int, shift: int) -> Value:
-    size = x.shape[axis]
+    size = x.dims[axis]
+    if isinstance(size, Symbol):  # a slice cuts what lies outside, so a shift within the axis is enough
+        if not shift:
+            return x
+        front = slice_of_size(call, x, axis, (-shift, None, 1), shift if shift > 0 else size + shift)
+        back = slice_of_size(call, x, axis, (0, -shift, 1), size - shift if shift > 0 else -shift)
+        return joined(call, [front, back], axis)
     cut = -shift % size if size else 0
     if not cut:
         return x
@@ -194,6 +208,8 @@ def _rolled(call: Call, x: Value, axis: int, shift: int) -> Value:
 def _wrapped(call: Call, x: Value, pads: Sequence[int]) -> Value:
     """Join the end of each padded axis, the axis itself, and its begin."""
     for axis, (begin, end) in enumerate(zip(pads[: x.rank], pads[x.rank :], strict=True)):
+        if not begin and not end:
+            continue
         size = x.shape[axis]
         parts = [x]
         if begin:

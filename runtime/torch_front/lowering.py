@@ -15,6 +15,7 @@ from torch.fx import Node as FxNode
 
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Node, Value
+from caffeforge.runtime.refusal import Refused
 
 # Importing a file of handlers registers them.
 from caffeforge.runtime.torch_front import activation_ops as activation_ops
@@ -27,6 +28,7 @@ from caffeforge.runtime.torch_front import conv_ops as conv_ops
 from caffeforge.runtime.torch_front import index_ops as index_ops
 from caffeforge.runtime.torch_front import join_ops as join_ops
 from caffeforge.runtime.torch_front import linear_ops as linear_ops
+from caffeforge.runtime.torch_front import made_ops as made_ops
 from caffeforge.runtime.torch_front import norm_ops as norm_ops
 from caffeforge.runtime.torch_front import order_ops as order_ops
 from caffeforge.runtime.torch_front import pointwise_ops as pointwise_ops
@@ -38,13 +40,14 @@ from caffeforge.runtime.torch_front import scatter_ops as scatter_ops
 from caffeforge.runtime.torch_front import shape_ops as shape_ops
 from caffeforge.runtime.torch_front import slice_ops as slice_ops
 from caffeforge.runtime.torch_front import special_ops as special_ops
-from caffeforge.runtime.torch_front.call import Call
+from caffeforge.runtime.torch_front.call import STATIC, Call
 from caffeforge.runtime.torch_front.decompose import splice, splice_by
 from caffeforge.runtime.torch_front.folding import Folding
 from caffeforge.runtime.torch_front.own_ops import OwnOps
 from caffeforge.runtime.torch_front.provenance import op_name, origin
-from caffeforge.runtime.torch_front.refusals import SIZED_BY_VALUES, reason
+from caffeforge.runtime.torch_front.refusals import reason
 from caffeforge.runtime.torch_front.registry import HANDLERS, Handler, Result
+from caffeforge.runtime.torch_front.sizes import Sizes, is_size
 from caffeforge.runtime.torch_front.unbatched import lacks_batch, with_batch
 from caffeforge.runtime.torch_front.weights import Weights
 
@@ -79,6 +82,7 @@ class Lowering:
         folding: the constants; at first the tensors of the model.
         operands: the hub values of operators and inputs; at first the inputs'.
         own: the ops of the backend's own domain.
+        sizes: the sizes of the program, which know the inputs.
         steps: what has been lowered.
     """
 
@@ -86,6 +90,7 @@ class Lowering:
     folding: Folding
     operands: dict[FxNode, Result]
     own: OwnOps
+    sizes: Sizes
     steps: list[Step] = field(default_factory=list)
     _without_handler: dict[str, list[FxNode]] = field(default_factory=dict)
     _refusals: list[FrontEndError] = field(default_factory=list)
@@ -106,16 +111,24 @@ class Lowering:
         """Lower an operator; what is wrong with it is kept for the report."""
         try:
             self._visit(node)
+        except Refused as refused:
+            what = f"{op_name(node)} {refused.sentence.partition(':')[0]}"
+            self._refuse(node, FrontEndError(what, hint=STATIC))
         except FrontEndError as error:
-            where = error.where or str(origin(node))
-            self._refusals.append(FrontEndError(error.what, where=where, hint=error.hint))
-            self.operands[node] = _stand_in(node)
+            self._refuse(node, error)
+
+    def _refuse(self, node: FxNode, error: FrontEndError) -> None:
+        where = error.where or str(origin(node))
+        self._refusals.append(FrontEndError(error.what, where=where, hint=error.hint))
+        self.operands[node] = self._stand_in(node)
 
     def _visit(self, node: FxNode) -> None:
-        _refuse_symbolic_size(node)
         if self.folding.takes(node):
             self.folding.fold(node)
             return
+        if is_size(node):
+            return  # tensors and arguments have it as an expression
+        self._check_sizes(node)
         for operand in node.all_input_nodes:
             if operand in self.folding.constants and operand not in self.operands:
                 self.operands[operand] = self._constant(self.folding.constants[operand])
@@ -133,12 +146,12 @@ class Lowering:
         parts = _parts(node)
         if parts is None:
             self._without_handler.setdefault(op_name(node), []).append(node)
-            self.operands[node] = _stand_in(node)
+            self.operands[node] = self._stand_in(node)
         for part in parts or ():
             self._try(part)
 
     def _lower(self, node: FxNode, handler: Handler) -> None:
-        call = Call(node, self.operands)
+        call = Call(node, self.operands, self.sizes)
         result = self.operands[node] = handler(call)
         results = (result,) if isinstance(result, Value) else tuple(result)
         step = Step(node, tuple(call.nodes), results)
@@ -166,6 +179,29 @@ class Lowering:
             where=str(origin(node)),
         )
 
+    def _check_sizes(self, node: FxNode) -> None:
+        """Refuse an operator whose results have a size that depends on the elements of a tensor."""
+        value = node.meta.get("val")
+        for tensor in value if isinstance(value, (tuple, list)) else [value]:
+            if isinstance(tensor, torch.Tensor):
+                try:
+                    self.sizes.dims(tensor)
+                except FrontEndError as error:
+                    raise FrontEndError(f"{op_name(node)}: {error.what}") from None
+
+    def _stand_in(self, node: FxNode) -> Result:
+        """Return values of the right types for what could not be lowered, so that all faults are found."""
+        value = node.meta.get("val")
+        if isinstance(value, (tuple, list)):
+            return [self._typed(element) for element in value]
+        return self._typed(value) or []
+
+    def _typed(self, element: object) -> Value | None:
+        if not isinstance(element, torch.Tensor):
+            return None
+        dims = [size if isinstance(size, int) else 1 for size in element.shape]
+        return Value("", str(element.dtype).removeprefix("torch."), dims)
+
     def _report(self) -> FrontEndError:
         if len(self._refusals) == 1 and not self._without_handler:
             return self._refusals[0]
@@ -191,24 +227,3 @@ def _missing(op: str, nodes: Sequence[FxNode]) -> str:
     text = f"{op}, {len(nodes)} time{'s' if len(nodes) > 1 else ''}, first in {first}"
     why = reason(op.partition(" ")[0])
     return f"{text}: {why}" if why else text
-
-
-def _refuse_symbolic_size(node: FxNode) -> None:
-    value = node.meta.get("val")
-    for tensor in value if isinstance(value, (tuple, list)) else [value]:
-        if isinstance(tensor, torch.Tensor) and any(not isinstance(size, int) for size in tensor.shape):
-            raise FrontEndError(f"{op_name(node)}: {SIZED_BY_VALUES}")
-
-
-def _stand_in(node: FxNode) -> Result:
-    """Return values of the right types for what could not be lowered, so that all faults are found."""
-    value = node.meta.get("val")
-    if isinstance(value, (tuple, list)):
-        return [_typed(element) for element in value]
-    return _typed(value) or []
-
-
-def _typed(element: object) -> Value | None:
-    if not isinstance(element, torch.Tensor):
-        return None
-    return Value("", str(element.dtype).removeprefix("torch."), element.shape)

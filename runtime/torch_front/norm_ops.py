@@ -105,7 +105,7 @@ def native_group_norm(call: Call) -> Result:
         return [_group_norm(call, groups), None, None]
     x = call.value("input")
     size = math.prod(x.shape[1:]) // groups
-    rows = reshaped(call, x, (x.shape[0], groups, size))
+    rows = reshaped(call, x, (x.dims[0], groups, size))
     return [_group_norm(call, groups), *_statistics(call, rows, (2,))]
 
 

@@ -10,6 +10,7 @@ import torch
 
 from caffeforge.generated import hub
 from caffeforge.runtime.graph import Node, Value
+from caffeforge.runtime.symbol import Dim, Symbol, larger
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.layout import reshaped
 from caffeforge.runtime.torch_front.registry import Result, torch_op
@@ -20,13 +21,18 @@ Ints = tuple[int, ...]
 
 
 class _Windows(NamedTuple):
-    """Where a pool's windows lie; `over` is how far the last one reaches beyond the padded input."""
+    """Where a pool's windows lie.
+
+    `over` is how far the last one reaches beyond the padded input; where that depends on a size that is a
+    symbol it stands in `growing`, and 0 in `over`.
+    """
 
     kernel: Ints
     strides: Ints
     pads: Ints
     dilations: Ints
     over: Ints
+    growing: tuple[Dim, ...]
 
     @property
     def all_pads(self) -> Ints:
@@ -84,11 +90,11 @@ def max_unpool2d(call: Call) -> Value:
         node, op = pool
         source, (values, flat) = node.inputs[0], node.outputs
         if source is not None and (values.dims, source.dims) == (x.dims, call.dims):
-            back = hub.MaxUnpool(kernel_shape=op.kernel_shape, strides=op.strides, output_shape=call.dims)
+            back = hub.MaxUnpool(kernel_shape=op.kernel_shape, strides=op.strides, output_shape=call.shape)
             return call.node(back, x, flat)
-    n, c, h, w = x.shape[:]
+    n, c, h, w = (x.dims[0], *x.shape[1:])
     rows = [reshaped(call, value, (n, c, h * w)) for value in (places, x)]
-    empty = call.full((n, c, math.prod(call.dims[2:])), 0.0)
+    empty = call.full((n, c, math.prod(call.numbers(call.dims[2:]))), 0.0)
     written = call.helper(hub.ScatterElements(axis=2), empty, *rows, dims=empty.dims)
     return reshaped(call, written, call.dims)
 
@@ -134,6 +140,8 @@ def _pool_of(places: Value) -> tuple[Node, hub.MaxPool] | None:
 def _max_pool(call: Call) -> tuple[Value, hub.MaxPool]:
     x = call.batched("self", _spatial(call))
     windows = _windows(call, x, call.spread("dilation", x.rank - 2))
+    if any(windows.growing):
+        x, windows = _grown(call, x, windows)
     op = hub.MaxPool(
         kernel_shape=windows.kernel,
         strides=windows.strides,
@@ -144,6 +152,7 @@ def _max_pool(call: Call) -> tuple[Value, hub.MaxPool]:
 
 
 def _average(call: Call, x: Value, windows: _Windows, counted: bool) -> Value:
+    call.numbers(windows.growing)  # which averages would count
     op = hub.AveragePool(
         kernel_shape=windows.kernel,
         strides=windows.strides,
@@ -160,9 +169,19 @@ def _padded(call: Call, x: Value, windows: _Windows, pads: Ints) -> tuple[Value,
     over = np.array(windows.over) + windows.pads - ends
     if any(pads):
         op = hub.Pad(pads=(0, 0, *pads[:axes], 0, 0, *pads[axes:]), constant_value=0.0)
-        sizes = np.array(x.shape[2:]) + begins + ends
-        x = call.helper(op, x, dims=(*x.dims[:2], *sizes.tolist()))
+        grown = [size + more for size, more in zip(x.dims[2:], (begins + ends).tolist(), strict=True)]
+        x = call.helper(op, x, dims=(*x.dims[:2], *grown))
     return x, windows._replace(pads=(0,) * axes, over=tuple(over.tolist()))
+
+
+def _grown(call: Call, x: Value, windows: _Windows) -> tuple[Value, _Windows]:
+    """Return `x` padded so far that the last windows of a maximum lie within, by what never wins."""
+    axes = len(windows.kernel)
+    ends = [p + more for p, more in zip(windows.pads, windows.growing, strict=True)]
+    pads = call.shape_value([0, 0, *windows.pads, 0, 0, *ends])
+    sizes = [size + begin + end for size, begin, end in zip(x.dims[2:], windows.pads, ends, strict=True)]
+    padded = call.helper(hub.Pad(constant_value=-math.inf), x, pads, dims=(*x.dims[:2], *sizes))
+    return padded, windows._replace(pads=(0,) * axes, growing=(0,) * axes)
 
 
 def _spatial(call: Call) -> int:
@@ -176,6 +195,10 @@ def _windows(call: Call, x: Value, dilations: Ints) -> _Windows:
     count = x.rank - 2
     kernel, pads = call.spread("kernel_size", count), call.spread("padding", count)
     strides = call.spread("stride", count) if call.ints("stride") else kernel
-    axes = zip(x.shape[2:], call.dims[2:], kernel, strides, pads, dilations, strict=True)
-    over = [max(0, (out - 1) * s + d * (k - 1) + 1 - (size + 2 * p)) for size, out, k, s, p, d in axes]
-    return _Windows(kernel, strides, pads, dilations, tuple(over))
+    axes = zip(x.dims[2:], call.dims[2:], kernel, strides, pads, dilations, strict=True)
+    over, growing = [], list[Dim]()
+    for size, out, k, s, p, d in axes:
+        beyond = (out - 1) * s + d * (k - 1) + 1 - (size + 2 * p)
+        over.append(max(0, beyond) if isinstance(beyond, int) else 0)
+        growing.append(larger(0, beyond) if call.argument("ceil_mode") and isinstance(beyond, Symbol) else 0)
+    return _Windows(kernel, strides, pads, dilations, tuple(over), tuple(growing))

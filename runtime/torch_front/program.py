@@ -14,7 +14,9 @@ from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 from caffeforge.runtime.errors import CaffeforgeError, FrontEndError, UsageError
 from caffeforge.runtime.torch_front import frames, nest
+from caffeforge.runtime.torch_front.dynamic import OpenSizes
 from caffeforge.runtime.torch_front.example import Example
+from caffeforge.runtime.torch_front.sizes import is_dynamic
 from caffeforge.runtime.torch_front.torchscript import FromScript
 
 DATA_DEPENDENT = "data-dependent"
@@ -33,11 +35,17 @@ _HINTS = (
 _HINT = "check that model(*example_inputs) runs, and that torch.export.export accepts the model"
 
 
-def export(model: torch.nn.Module, example: Example, *, strict: bool = False) -> ExportedProgram:
+def export(
+    model: torch.nn.Module, example: Example, *, strict: bool = False, sizes: OpenSizes | None = None
+) -> ExportedProgram:
     """Return what ``torch.export`` makes of `model`; its exceptions pass.
 
     A nested or constant argument, and a container that PyTorch does not know, are taken apart before.
     """
+    if sizes is not None:
+        tensors = tuple(sizes.large_example().tensors())
+        with reference_attention(), frames.recording(), _quiet_failure(), flat_calls(model, example):
+            return torch.export.export(model, tensors, strict=strict, dynamic_shapes=(sizes.shapes,))
     if isinstance(model, torch.jit.ScriptModule):
         module = FromScript(model)
         with _quiet_failure(), torch.fx.traceback.preserve_node_meta():
@@ -88,11 +96,10 @@ def check_weights(model: torch.nn.Module) -> None:
 
 
 def check_program(program: ExportedProgram, example: Example) -> None:
-    """Refuse inputs that do not fit the program, and programs with dimensions that are no fixed numbers.
+    """Refuse inputs that do not fit the program.
 
     Raises:
-        UsageError: the inputs do not fit.
-        FrontEndError: a dimension is dynamic.
+        UsageError: they do not; an open size fits any.
     """
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     names = input_names(program)
@@ -101,12 +108,11 @@ def check_program(program: ExportedProgram, example: Example) -> None:
     for name, given in zip(names, example.tensors(), strict=True):
         value = values[name]
         assert isinstance(value, torch.Tensor)
-        if any(not isinstance(size, int) for size in value.shape):
-            raise FrontEndError(
-                f"input {name} of the program has dynamic dimensions: {list(value.shape)}",
-                hint="export it without dynamic_shapes",
-            )
-        if (value.shape, value.dtype) != (given.shape, given.dtype):
+        fits = len(value.shape) == given.dim() and all(
+            not isinstance(due, int) or size == due
+            for due, size in zip(value.shape, given.shape, strict=True)
+        )
+        if not fits or value.dtype != given.dtype:
             raise UsageError(
                 f"input {name} of the program is {value.dtype} {list(value.shape)}, "
                 f"{given.dtype} {list(given.shape)} is given"
@@ -121,6 +127,12 @@ def input_names(program: ExportedProgram) -> list[str]:
         for node in program.graph.nodes
         if node.op == "placeholder" and node.name in inputs and isinstance(node.meta.get("val"), torch.Tensor)
     ]
+
+
+def has_open_sizes(program: ExportedProgram) -> bool:
+    """Tell whether an input of a program has a size that is no number."""
+    values = (node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder")
+    return any(is_dynamic(value) for value in values if isinstance(value, torch.Tensor))
 
 
 def refusal(model: torch.nn.Module, error: Exception) -> CaffeforgeError:

@@ -11,6 +11,7 @@ import torch
 from caffeforge.generated import hub
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.op import Op
+from caffeforge.runtime.symbol import Dim
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.layout import joined, reshaped, sliced, transposed
 from caffeforge.runtime.torch_front.registry import Result, torch_op
@@ -116,7 +117,7 @@ class _Stack:
         single = x.rank == 2
         batch_first = bool(call.argument("batch_first"))
         if single:  # one sequence without batch axis
-            x = reshaped(call, x, (x.shape[0], 1, x.shape[1]), kept=1)
+            x = reshaped(call, x, (x.dims[0], 1, x.dims[1]), kept=1)
         elif batch_first:
             x = transposed(call, x, (1, 0, 2))
         lasts: list[list[Value]] = [[] for _ in self.states]
@@ -135,7 +136,7 @@ class _Stack:
     def _layer(self, op: Op, gates: Sequence[int], layer: int, x: Value) -> tuple[Value, list[Value]]:
         """Return a layer's output, (length, batch, directions * hidden), and its last states."""
         call, directions, hidden = self.call, self.directions, self.hidden
-        length, batch = x.shape[:2]
+        length, batch = x.dims[:2]
         weights = [call.tensor(tensor) for tensor in self._weights(gates, layer)]
         bias = weights[2] if len(weights) == 3 else None
         firsts = [] if self._start_at_zero() else [self._first(s, layer, batch) for s in self.states]
@@ -151,9 +152,9 @@ class _Stack:
         """Tell whether all first states are known to be zero, as ONNX takes them when they are left out."""
         return all(state.data is not None and not tensor_of(state.data).any() for state in self.states)
 
-    def _first(self, state: Value, layer: int, batch: int) -> Value:
+    def _first(self, state: Value, layer: int, batch: Dim) -> Value:
         start = layer * self.directions
-        given = reshaped(self.call, state, (state.shape[0], batch, self.hidden))
+        given = reshaped(self.call, state, (state.dims[0], batch, self.hidden))
         if given.data is not None:
             part = tensor_of(given.data)[start : start + self.directions]
             return self.call.tensor(part)

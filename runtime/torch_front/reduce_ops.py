@@ -197,12 +197,12 @@ def _variance(call: Call) -> tuple[Value, Value]:
     """Return variance, and mean with all axes kept."""
     x = call.operand("self")
     axes = call.axes("dim", x.rank)
-    count = math.prod(x.shape[axis] for axis in axes)
     correction = _correction(call)
     mean_ = reduced(call, hub.ReduceMean, x, axes, keep=True)
     centred = call.pointwise(hub.Sub(), x, mean_)
     variance = reduced(call, hub.ReduceMean, call.pointwise(hub.Mul(), centred, centred), axes)
     if correction:
+        count = math.prod(x.shape[axis] for axis in axes)
         factor = count / (count - correction) if count > correction else math.nan
         variance = call.pointwise(hub.Mul(), variance, call.full((), factor))
     return variance, mean_

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 from torch.fx import Graph as FxGraph
 from torch.fx import Interpreter
 from torch.fx import Node as FxNode
+from torch.utils import _pytree as pytree
 
 from caffeforge.runtime.array import NDArray
 
@@ -22,11 +23,18 @@ class Recorder(Interpreter):
     Args:
         graph: no operator of it writes into a tensor, so a recorded value never changes.
         names: for an operator, the names of its results, None for one that is not to be recorded.
+        number: gives the size that a symbolic one has in this run.
     """
 
-    def __init__(self, graph: FxGraph, names: Mapping[FxNode, Sequence[str | None]]) -> None:
+    def __init__(
+        self,
+        graph: FxGraph,
+        names: Mapping[FxNode, Sequence[str | None]],
+        number: Callable[[torch.SymInt], int] = int,
+    ) -> None:
         super().__init__(torch.nn.Module(), garbage_collect_values=True, graph=graph)
         self.names = names
+        self.number = number
         self.recorded: dict[str, NDArray] = {}
 
     def run_node(self, n: FxNode) -> Any:
@@ -43,6 +51,7 @@ class Recorder(Interpreter):
         # then a view that was possible needs a copy.
         if target is aten.view.default:
             target = aten.reshape.default
+        args, kwargs = pytree.tree_map_only(torch.SymInt, self.number, (args, kwargs))
         return super().call_function(target, args, kwargs)
 
 

@@ -10,6 +10,7 @@ from torch._ops import OpOverload
 
 from caffeforge.generated import hub
 from caffeforge.runtime.graph import Value
+from caffeforge.runtime.symbol import Dim, Symbol
 from caffeforge.runtime.torch_front.call import Call
 from caffeforge.runtime.torch_front.registry import torch_op
 
@@ -121,19 +122,21 @@ def upsample(call: Call) -> Value:
         if "antialias" in fields:
             return _resized_by_products(call, x)
         fields["coordinate_transformation_mode"] = "align_corners"
-    sizes, outs = x.shape[2:], call.dims[2:]
+    sizes, outs = x.dims[2:], call.dims[2:]
     scales = _scales(call, sizes, outs)
     # Between aligned corners PyTorch goes by the sizes, ONNX by the size times the scale, whole or not.
     aligned = fields["coordinate_transformation_mode"] == "align_corners"
     if (
         aligned
         and scales is not None
-        and any(s * n != o for s, n, o in zip(scales, sizes, outs, strict=True))
+        and any(not _reaches(n, s, o) for s, n, o in zip(scales, sizes, outs, strict=True))
     ):
         scales = None
     if scales is not None:
         return call.node(hub.Resize(**fields, scales=(1.0, 1.0, *scales)), x)
-    return call.node(hub.Resize(**fields, sizes=call.dims), x)
+    if any(isinstance(dim, Symbol) for dim in call.dims):
+        return call.node(hub.Resize(**fields), x, None, None, call.shape_value(call.dims))
+    return call.node(hub.Resize(**fields, sizes=call.shape), x)
 
 
 @torch_op(aten.grid_sampler.default, aten.grid_sampler_2d.default, aten.grid_sampler_3d.default)
@@ -168,7 +171,7 @@ def affine_grid(call: Call) -> Value:
 def _resized_by_products(call: Call, x: Value) -> Value:
     """Multiply columns and rows by what PyTorch makes of a unit matrix; ONNX has no such interpolation."""
     for axis in (2, 3):
-        size, out = x.shape[axis], call.dims[axis]
+        size, out = x.shape[axis], call.shape[axis]
         unit = torch.eye(size, dtype=call.example("input" if call.has("input") else "self").dtype)
         weights = call.overload.overloadpacket.default(unit.reshape(1, 1, size, size), [out, size], True)[
             0, 0
@@ -181,22 +184,35 @@ def _resized_by_products(call: Call, x: Value) -> Value:
     return x
 
 
-def _scales(call: Call, sizes: Sequence[int], outs: Sequence[int]) -> list[float] | None:
-    """Return the scales that PyTorch was given, or those of whole factors; else None."""
+def _scales(call: Call, sizes: Sequence[Dim], outs: Sequence[Dim]) -> list[float] | None:
+    """Return the scales that PyTorch was given, or those of whole factors; else None.
+
+    Of a size that is a symbol the factor is not looked for, unless the size stays.
+    """
     given = _given_scales(call)
     scales = []
     for index, (size, out) in enumerate(zip(sizes, outs, strict=True)):
         scale = given[index] if given else None
         if scale is None:
-            if out % size:
+            if size == out:
+                scale = 1.0
+            elif not isinstance(size, int) or not isinstance(out, int) or out % size:
                 return None
-            scale = out / size
-        elif int(size * scale) != out:
+            else:
+                scale = out / size
+        elif isinstance(size, int) and int(size * scale) != out:
             raise call.error(
                 f"takes {size} to {out} by the scale {scale}", hint="give a size or scales, not both"
             )
         scales.append(float(scale))
     return scales
+
+
+def _reaches(size: Dim, scale: float, out: Dim) -> bool:
+    """Tell whether a size times a scale is exactly the size of the result."""
+    if isinstance(size, int):
+        return size * scale == out
+    return scale.is_integer() and size * int(scale) == out
 
 
 def _given_scales(call: Call) -> list[float | None] | None:

@@ -71,7 +71,7 @@ def squeeze(call: Call) -> Value:
     """
     x = call.value("self")
     axes = [normalized(axis, x.rank) for axis in call.ints("dim")] if call.has("dim") else range(x.rank)
-    removed = [axis for axis in axes if x.rank and x.shape[axis] == 1]
+    removed = [axis for axis in axes if x.rank and x.dims[axis] == 1]
     return reshaped(call, x, call.dims, kept=min(removed, default=x.rank))
 
 
@@ -152,7 +152,7 @@ def pixel_unshuffle(call: Call) -> Value:
     aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor
     """
     x, block = call.batched("self", 2), call.argument("downscale_factor")
-    n, c, h, w = x.shape[:]
+    n, c, h, w = x.dims[0], *x.shape[1:]
     blocks = reshaped(call, x, (n, c, h // block, block, w // block, block))
     return reshaped(call, transposed(call, blocks, (0, 1, 3, 5, 2, 4)), call.dims, kept=1)
 
@@ -165,7 +165,7 @@ def channel_shuffle(call: Call) -> Value:
     aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor
     """
     x, groups = call.value("self"), call.argument("groups")
-    n, c, *rest = x.shape[:]
+    n, c, *rest = x.dims
     grouped = reshaped(call, x, (n, groups, c // groups, *rest))
     order: Sequence[int] = (0, 2, 1, *range(3, grouped.rank))
     return reshaped(call, transposed(call, grouped, order), call.dims, kept=1)

@@ -8,12 +8,15 @@ import torch
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Dense
 from caffeforge.runtime.graph import Value, constant
-from caffeforge.runtime.torch_front.call import Call
+from caffeforge.runtime.symbol import Dim, Symbol
+from caffeforge.runtime.torch_front.call import STATIC, Call
 from caffeforge.runtime.torch_front.layout import (
+    BEHIND,
     expanded,
     gathered,
     joined,
     reshaped,
+    slice_of_size,
     sliced,
     split,
     squeezed,
@@ -35,8 +38,13 @@ def slice_(call: Call) -> Value:
     -> Tensor
     """
     x = call.value("self")
-    axis, start, end, step = _range(call, x)
-    return x if call.dims == x.dims else sliced(call, x, axis, start, end, step)
+    if call.dims == x.dims:
+        return x
+    axis, start, end = call.axis("dim", x.rank), call.size("start"), call.size("end")
+    if all(isinstance(place, int | None) for place in (x.dims[axis], start, end)):
+        return sliced(call, x, *_range(call, x))
+    end = None if isinstance(end, int) and end >= BEHIND else end
+    return slice_of_size(call, x, axis, (start or 0, end, call.argument("step")), call.dims[axis])
 
 
 @torch_op(aten.narrow.default, aten.narrow_copy.default)
@@ -47,9 +55,14 @@ def narrow(call: Call) -> Value:
     aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor
     """
     x = call.value("self")
-    axis, start = call.axis("dim", x.rank), call.argument("start")
-    start += x.shape[axis] if start < 0 else 0
-    return sliced(call, x, axis, start, start + call.argument("length"))
+    axis, start, length = (
+        call.axis("dim", x.rank),
+        call.size("start") or 0,
+        call.dims[call.axis("dim", x.rank)],
+    )
+    if isinstance(start, int) and start < 0:
+        start = start + x.dims[axis]
+    return sliced(call, x, axis, start, start + length)
 
 
 @torch_op(aten.select.int)
@@ -60,7 +73,14 @@ def select(call: Call) -> Value:
     """
     x = call.value("self")
     axis = call.axis("dim", x.rank)
-    index = call.argument("index") % x.shape[axis]
+    index = call.size("index") or 0
+    if isinstance(index, int) and index < 0:
+        # Counted from the front where the size is known, else left to ONNX.
+        size = x.dims[axis]
+        if not isinstance(size, int):
+            end = None if index == -1 else index + 1
+            return squeezed(call, slice_of_size(call, x, axis, (index, end, 1), 1), axis)
+        index += size
     return squeezed(call, sliced(call, x, axis, index, index + 1), axis)
 
 
@@ -72,9 +92,14 @@ def slice_scatter(call: Call) -> Value:
     SymInt step=1) -> Tensor
     """
     x, part = call.operand("self"), call.operand("src")
+    axis = call.axis("dim", x.rank)
+    if not all(
+        isinstance(place, int | None) for place in (x.dims[axis], call.size("start"), call.size("end"))
+    ):
+        return _replaced_within(call, x, part, axis)
     axis, start, end, step = _range(call, x)
     taken = list(range(start, end, step))
-    dims = (*x.shape[:axis], len(taken), *x.shape[axis + 1 :])
+    dims = (*x.dims[:axis], len(taken), *x.dims[axis + 1 :])
     if not taken:
         return x
     part = expanded(call, part, dims)
@@ -97,8 +122,8 @@ def select_scatter(call: Call) -> Value:
     """
     x, part = call.operand("self"), call.operand("src")
     axis = call.axis("dim", x.rank)
-    part = unsqueezed(call, expanded(call, part, (*x.shape[:axis], *x.shape[axis + 1 :])), axis)
-    return _replaced(call, x, part, axis, call.argument("index") % x.shape[axis])
+    part = unsqueezed(call, expanded(call, part, (*x.dims[:axis], *x.dims[axis + 1 :])), axis)
+    return _replaced(call, x, part, axis, _from_front(call.size("index") or 0, x.dims[axis]))
 
 
 @torch_op(
@@ -126,11 +151,13 @@ def splits(call: Call) -> Result:
     x = call.value("self")
     axis = call.axis("dim", x.rank)
     sizes = [dims[axis] for dims in call.result_dims]
-    if sum(sizes) != x.shape[axis]:
+    if isinstance(x.dims[axis], Symbol) and len(sizes) > 1:
+        sizes[-1] = x.dims[axis] - sum(sizes[:-1])  # which PyTorch may write as a minimum
+    if sum(sizes) != x.dims[axis]:
         raise call.error("takes pieces that overlap", hint="give indices in rising order")
-    pieces = iter(split(call, x, axis, [size for size in sizes if size]))
+    pieces = iter(split(call, x, axis, [size for size in sizes if size != 0]))
     return [
-        next(pieces) if size else call.full(dims, 0, x.dtype)
+        next(pieces) if size != 0 else call.full(dims, 0, x.dtype)
         for size, dims in zip(sizes, call.result_dims, strict=True)
     ]
 
@@ -157,7 +184,7 @@ def unfold(call: Call) -> Value:
     if not x.rank:
         return reshaped(call, x, call.dims)
     axis = call.axis("dimension", x.rank)
-    count = call.dims[axis]
+    (count,) = call.numbers(call.dims[axis : axis + 1])
     places = np.arange(count)[:, None] * step + np.arange(size)
     windows = gathered(call, x, constant("", Dense(places.astype(np.int64))), axis)
     order = [i for i in range(windows.rank) if i != axis + 1]
@@ -174,10 +201,10 @@ def diagonal(call: Call) -> Value:
     first, second = call.axis("dim1", x.rank), call.axis("dim2", x.rank)
     others = [axis for axis in range(x.rank) if axis not in (first, second)]
     moved = transposed(call, x, [*others, first, second])
-    *rest, rows, columns = moved.shape[:]
+    rest, (rows, columns) = moved.dims[:-2], moved.shape[-2:]
     flat = reshaped(call, moved, (*rest, rows * columns))
     start = offset if offset >= 0 else -offset * columns
-    places = [start + i * (columns + 1) for i in range(call.dims[-1])]
+    places = [start + i * (columns + 1) for i in range(*call.numbers(call.dims[-1:]))]
     return gathered(call, flat, _indices(places), flat.rank - 1)
 
 
@@ -200,13 +227,34 @@ def _range(call: Call, x: Value) -> tuple[int, int, int, int]:
     return axis, *slice(start, end, step).indices(x.shape[axis])
 
 
-def _replaced(call: Call, x: Value, part: Value, axis: int, start: int) -> Value:
+def _from_front(place: Dim, size: Dim) -> Dim:
+    """Return a place along an axis, counted from its front."""
+    return place + size if isinstance(place, int) and place < 0 else place
+
+
+def _replaced_within(call: Call, x: Value, part: Value, axis: int) -> Value:
+    """Return `x` with a slice replaced of which the axis, the start or the end is a symbol."""
+    if call.argument("step") != 1:
+        raise call.error(
+            f"writes every other element along {x.dims[axis]}, of which the size is open", hint=STATIC
+        )
+    start = _from_front(call.size("start") or 0, x.dims[axis])
+    count = call.example("src").dim() - x.rank + axis
+    size: Dim = part.dims[count]
+    if size == 1 or not isinstance(start, int):
+        end = call.size("end")
+        last = x.dims[axis] if end is None or (isinstance(end, int) and end >= BEHIND) else end
+        size = _from_front(last, x.dims[axis]) - start
+    return _replaced(call, x, expanded(call, part, (*x.dims[:axis], size, *x.dims[axis + 1 :])), axis, start)
+
+
+def _replaced(call: Call, x: Value, part: Value, axis: int, start: Dim) -> Value:
     """Return `x` with `part` in place of what lies at `start` along `axis`."""
-    end, size = start + part.shape[axis], x.shape[axis]
+    end, size = start + part.dims[axis], x.dims[axis]
     pieces = [part]
-    if start:
+    if start != 0:
         pieces.insert(0, sliced(call, x, axis, 0, start))
-    if end < size:
+    if end != size:
         pieces.append(sliced(call, x, axis, end, size))
     return joined(call, pieces, axis)
 

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,9 +18,11 @@ from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import FrontEndError, TrainingModeWarning, UsageError
 from caffeforge.runtime.graph import Graph, Value
 from caffeforge.runtime.op import CustomOp
+from caffeforge.runtime.symbol import Symbol, at
 from caffeforge.runtime.torch_front import nest
 from caffeforge.runtime.torch_front.capture import capture
 from caffeforge.runtime.torch_front.cut import outputs_at as outputs_at_modules
+from caffeforge.runtime.torch_front.dynamic import DynamicShapes, OpenSizes, conditions, names_of_axes
 from caffeforge.runtime.torch_front.evaluation import evaluating
 from caffeforge.runtime.torch_front.example import Example
 from caffeforge.runtime.torch_front.folding import Folding
@@ -31,8 +34,10 @@ from caffeforge.runtime.torch_front.naming import name_nodes
 from caffeforge.runtime.torch_front.opened import Model, opened
 from caffeforge.runtime.torch_front.own_ops import OwnOps
 from caffeforge.runtime.torch_front.precision import in_float32
+from caffeforge.runtime.torch_front.program import has_open_sizes
 from caffeforge.runtime.torch_front.program import input_names as program_inputs
 from caffeforge.runtime.torch_front.reference import Recorder, numpy_of
+from caffeforge.runtime.torch_front.sizes import Sizes
 from caffeforge.runtime.torch_front.traced import Traced
 from caffeforge.runtime.torch_front.weights import Weights, dtype_name
 
@@ -57,6 +62,7 @@ class TorchSource:
     _names: Mapping[FxNode, Sequence[str | None]] = field(repr=False)
     _outputs: Sequence[str] = field(repr=False)
     _sites: Sequence[Site] = field(repr=False)  # which the program names by number
+    _sizes: Sizes = field(repr=False)
 
     def reference(self, inputs: Mapping[str, NDArray]) -> dict[str, NDArray]:
         """Return what the source computes from `inputs`, by the names of the graph's values.
@@ -64,7 +70,7 @@ class TorchSource:
         Outputs come from the user's own module, inner values from the captured program.
 
         Args:
-            inputs: by input name, in the shapes and types of the example.
+            inputs: by input name, in the shapes and types of the graph's inputs.
 
         Raises:
             UsageError: an input is missing, unknown, or of another shape or type.
@@ -73,7 +79,8 @@ class TorchSource:
         traced = self._traced
         values = traced.state | dict(zip(traced.inputs, given, strict=True))
         placeholders = [values.get(node) for node in traced.graph.nodes if node.op == "placeholder"]
-        recorder = Recorder(traced.graph, self._names)
+        sizes = self._sizes.names_at({name: array.shape for name, array in inputs.items()})
+        recorder = Recorder(traced.graph, self._names, lambda size: at(self._sizes.dim(size), sizes))
         with torch.no_grad():
             recorder.run(*placeholders, enable_io_processing=False)
         return recorder.recorded | dict(zip(self._outputs, self._run_model(given), strict=True))
@@ -86,12 +93,16 @@ class TorchSource:
                 f"inputs {', '.join(inputs) or 'none'} are given, the model takes {', '.join(self.example)}"
             )
         tensors = []
-        for name, like in zip(self.example, self._inputs.tensors(), strict=True):
-            array = inputs[name]
-            if (array.shape, array.dtype) != (tuple(like.shape), self.example[name].dtype):
+        for value, like in zip(self.graph.inputs, self._inputs.tensors(), strict=True):
+            name, array = value.name, inputs[value.name]
+            fits = array.ndim == value.rank and all(
+                size == dim or isinstance(dim, Symbol)
+                for dim, size in zip(value.dims, array.shape, strict=True)
+            )
+            if not fits or array.dtype != self.example[name].dtype:
                 raise UsageError(
                     f"input {name} is {array.dtype}{list(array.shape)}, "
-                    f"the model was traced for {self.example[name].dtype}{list(like.shape)}"
+                    f"the model was traced for {self.example[name].dtype}{list(value.dims)}"
                 )
             tensors.append(torch.from_numpy(np.array(array, order="C")).to(like.device))
         return tensors
@@ -112,9 +123,10 @@ def trace(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     outputs_at: Sequence[str] | None = None,
+    dynamic_shapes: DynamicShapes | Literal[True] | None = None,
     custom: Mapping[str, CustomOp] | None = None,
 ) -> TorchSource:
-    """Return `model` as a hub graph of the example's static shapes.
+    """Return `model` as a hub graph of the example's shapes, of which `dynamic_shapes` may leave some open.
 
     Args:
         model: traced in evaluation mode; its flags are as before afterwards. Also the path of an exported
@@ -126,6 +138,10 @@ def trace(
             names of the operators that compute them.
         outputs_at: paths of modules whose outputs become the graph's, in this order, instead of the
             model's; what comes after them is not run, so it need not be traceable.
+        dynamic_shapes: sizes that stay open: by input name, or in order, a dict from axes to names of sizes
+            (or to ``torch.export.Dim``), as ``{"image": {0: "N", 2: "H", 3: "W"}}``. Equal names promise
+            equal sizes. True keeps those of a program that was exported with open sizes; None fixes all to
+            the example's.
         custom: ops of a backend's own domain: operators and leaves that stand for one stay whole.
 
     Raises:
@@ -143,6 +159,7 @@ def trace(
         names = example.names(model)
     if input_names is not None:
         names = checked_names("input", input_names, len(names))
+    sizes = _open_sizes(model, dynamic_shapes, names, example)
     module = model if isinstance(model, torch.nn.Module) else None
     own = custom or {}
     with (
@@ -151,11 +168,19 @@ def trace(
         leaves(module, own) as sites,
         attributes_kept(module),
     ):
-        program, ways = capture(model, example)
+        program, ways = capture(model, example, sizes)
     for text in mode:
         warnings.warn(text, TrainingModeWarning, stacklevel=2)
-    traced = Traced.of(program, foreign=program is model)
-    graph, values, found = _lower(traced, names, _model_name(model, program), OwnOps(own))
+    fixed = example.tensors() if dynamic_shapes is None and has_open_sizes(program) else None
+    if fixed is not None:
+        ways.append("the program has open sizes; they are fixed to the example's")
+    traced = Traced.of(program, foreign=program is model, fixed=fixed)
+    inputs = [node.meta["val"] for node in traced.inputs]
+    named = names_of_axes(names, inputs) if sizes is None else sizes.named(inputs)
+    known = Sizes(named)
+    graph, values, found = _lower(traced, names, _model_name(model, program), OwnOps(own), known)
+    if dynamic_shapes is not None:
+        found += _conditions(traced, named)
     name_outputs(graph, output_names)
     graph.verify()
     return TorchSource(
@@ -172,7 +197,27 @@ def trace(
         },
         _outputs=[value.name for value in graph.outputs],
         _sites=sites,
+        _sizes=known,
     )
+
+
+def _open_sizes(
+    model: Model, given: DynamicShapes | Literal[True] | None, names: Sequence[str], example: Example
+) -> OpenSizes | None:
+    if isinstance(model, ExportedProgram):
+        if given is not None and given is not True:
+            raise UsageError(
+                "dynamic_shapes names sizes of a program", hint="say it to torch.export, and give True here"
+            )
+        return None
+    if given is True:
+        raise UsageError("dynamic_shapes is True for a module", hint="name the open sizes of its inputs")
+    return None if given is None else OpenSizes(given, names, example)
+
+
+def _conditions(traced: Traced, named: Mapping[str, str]) -> list[str]:
+    held = conditions(traced.graph, named)
+    return [f"the model was traced for sizes of which {'; '.join(held)}"] if held else []
 
 
 def _cut(
@@ -182,18 +227,20 @@ def _cut(
 
 
 def _lower(
-    traced: Traced, names: Sequence[str], name: str, own: OwnOps
+    traced: Traced, names: Sequence[str], name: str, own: OwnOps, sizes: Sizes
 ) -> tuple[Graph, dict[FxNode, list[Value | None]], list[str]]:
     """Return the graph, for every operator the values of the hub that it yields, and notes for the user."""
     inputs = [
-        Value(name, dtype_name(node.meta["val"].dtype), node.meta["val"].shape)
+        Value(name, dtype_name(node.meta["val"].dtype), sizes.dims(node.meta["val"]))
         for name, node in zip(names, traced.inputs, strict=True)
     ]
+    for value in inputs:
+        sizes.add_input(value)
     # A weight that is called like an input is named by the node that reads it.
     named = {weight: traced.state[node] for node, weight in traced.names.items() if weight not in names}
     weights = Weights(named)
     folding = Folding(dict(traced.state))
-    lowering = Lowering(weights, folding, dict(zip(traced.inputs, inputs, strict=True)), own)
+    lowering = Lowering(weights, folding, dict(zip(traced.inputs, inputs, strict=True)), own, sizes)
     lowering.run(traced.graph)
     operators = [
         n for n in traced.graph.nodes if n.op == "call_function" and n not in lowering.folding.folded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from torch.fx import Graph as FxGraph
 from torch.fx import Node as FxNode
 
 from caffeforge.runtime.errors import FrontEndError
+from caffeforge.runtime.torch_front.fixed_sizes import fix_sizes
 from caffeforge.runtime.torch_front.functionalize import functionalize, restore_storages, writes
 from caffeforge.runtime.torch_front.inline import inline_modes
 
@@ -52,13 +54,14 @@ class Traced:
     notes: dict[FxNode, str]
 
     @staticmethod
-    def of(program: ExportedProgram, *, foreign: bool) -> Traced:
+    def of(program: ExportedProgram, *, foreign: bool, fixed: Sequence[torch.Tensor] | None = None) -> Traced:
         """Return the functional graph of `program`.
 
         Args:
             program: its graph is changed unless it is foreign.
             foreign: the program was not captured here: it stays as it is, and may come from a file, which
                 does not say which tensors share memory.
+            fixed: inputs to whose sizes a program with open ones is fixed.
 
         Raises:
             FrontEndError: the program changes its own state, or takes or returns something else than tensors.
@@ -80,10 +83,12 @@ class Traced:
                 kind = spec.kind.name.lower()
                 raise FrontEndError(f"the model uses {node.name}, a {kind}, which is no tensor")
         inlined = inline_modes(graph, program.graph_module)
-        if (foreign or inlined) and any(map(writes, graph.nodes)):
+        if fixed is not None:
+            fix_sizes(program.graph_module, graph, dict(zip(inputs, fixed, strict=True)), state)
+        elif (foreign or inlined) and any(map(writes, graph.nodes)):
             restore_storages(program.graph_module, graph)
         places = _outputs(program, graph)
-        for node in [node for node in graph.nodes if node.target in CHECKS]:
+        for node in [node for node in graph.nodes if node.target in CHECKS or _checks(node)]:
             graph.erase_node(node)
         notes = functionalize(graph, state.keys())
         return Traced(graph, inputs, state, names, places, notes)
@@ -93,6 +98,11 @@ class Traced:
         """What the model returns, flattened, without what is None."""
         results: Any = self.graph.output_node().args[0]
         return [results[place] for place in self.places]
+
+
+def _checks(node: FxNode) -> bool:
+    """Tell whether a node calls the part of a program that checks the sizes of its inputs."""
+    return node.op == "call_module" and str(node.target).startswith("_guards_fn")
 
 
 def _copy(graph: FxGraph) -> FxGraph:

@@ -189,13 +189,6 @@ def test_program_that_changes_its_buffers_is_refused() -> None:
         trace(program)
 
 
-def test_program_with_dynamic_shapes_is_refused() -> None:
-    batch = torch.export.Dim("batch")
-    program = exported(nn.ReLU(), seeded(2, 3), dynamic_shapes=({0: batch},))
-    with pytest.raises(FrontEndError, match="dynamic dimensions"):
-        trace(program)
-
-
 def test_inputs_that_do_not_fit_the_program_are_refused() -> None:
     program = exported(nn.ReLU(), seeded(2, 3))
     with pytest.raises(UsageError, match=r"\[2, 3\], torch.float32 \[2, 4\] is given"):
