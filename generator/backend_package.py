@@ -17,9 +17,10 @@ from caffeforge.generator import (
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.emitters import Emitters
-from caffeforge.generator.examples import Examples, example_table
+from caffeforge.generator.examples import Examples, example_tables
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HubSchema
+from caffeforge.generator.layer_examples import LayerExamples
 from caffeforge.generator.mapping import MappingFile
 from caffeforge.generator.message_classes import LayerType, layer_class
 from caffeforge.generator.patterns import Patterns
@@ -77,8 +78,9 @@ def files(
     constraints = [rule for rule in mapping.constraints if rule.type.text not in mapping.unread]
     read = readers.context(mapping.layers) | readers.constraints(constraints, mapping.layers)
     patterns = Patterns(hub, printer).context(mapping.patterns)
-    found = Examples(hub.ops, diagnostics)
-    examples = [*found.of_patterns(mapping.patterns), *found.of_ops(mapping.ops)]
+    examples = example_tables(Examples(hub.ops, printer), mapping.ops, mapping.patterns)
+    layer_examples = LayerExamples(schema, types, printer, inheritance)
+    examples |= {"layers": layer_examples.table(mapping.layers, constraints)}
     own = Code(f"Ops of the {backend} backend's own domain: their classes, shape rules and references.")
     custom = {"title": own} | custom_ops.context(mapping.custom, hub.ops, printer)
     net = _net(mapping, types, bool(emit["input"]), inheritance, diagnostics)
@@ -100,7 +102,7 @@ def files(
         "emit.py": render("emit.py.j2", base | emit),
         "patterns.py": render("fusions.py.j2", base | patterns),
         "ops.py": render("custom_ops.py.j2", base | custom),
-        "examples.py": render("examples.py.j2", base | {"examples": example_table(examples)}),
+        "examples.py": render("layer_examples.py.j2", base | examples),
         "layers.py": render("layers.py.j2", base | layers),
         "py.typed": "",
         "read.py": render("read.py.j2", base | read),

@@ -110,6 +110,9 @@ def _way(alternative: Alternative, lets: int, requires: int) -> str:
     own = _own_conditions(alternative.when, alternative.require[requires:])
     if own:
         args.append(f"conditions={_conditions(own)}")
+    parts = [_asked(entry.when) for entry in alternative.layers if entry.when is not None]
+    if parts:
+        args.append(f"parts={_conditions(parts)}")
     return str(call("Way", args, 0, margin=20))
 
 
@@ -142,8 +145,12 @@ def _prefix(lists: Sequence[tuple[T, ...]]) -> tuple[T, ...]:
 
 
 def _own_conditions(when: Source | None, require: Sequence[Condition]) -> list[_Text]:
-    first = [] if when is None else [_Text(place(when.position), _one_line(when))]
+    first = [] if when is None else [_asked(when)]
     return [*first, *(_required(condition) for condition in require)]
+
+
+def _asked(when: Source) -> _Text:
+    return _Text(place(when.position), _one_line(when))
 
 
 def _required(condition: Condition) -> _Text:

@@ -22,7 +22,7 @@ from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, is_name, literal, tuple_of
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_checks import names_of, sources_of
-from caffeforge.generator.rule_code import conditions, lets, refuse_unless
+from caffeforge.generator.rule_code import Statements, lets
 from caffeforge.generator.source import Source
 from caffeforge.generator.types import ARRAY, BOOL, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
@@ -108,28 +108,27 @@ class Emitters:
         local = lets(alternative.let, scope, self.printer, taken)
         used: set[str] = set()
         inner = Scope(local.scope.names, used)
-        body = conditions(alternative.require, inner, self.printer)
+        statements = Statements(local, inner, self.printer)
+        statements.require(alternative.require[: alternative.common])
         if alternative.when is not None:
-            body = refuse_unless(alternative.when, "", inner, self.printer) + body
+            statements.refuse_unless(alternative.when)
+        statements.require(alternative.require[alternative.common :])
+        statements.add(self._missing_results(op, alternative, scope))
         if alternative.hook is not None:
             used.update(names)
-            body.append(
-                call(self.hooks.code(alternative.hook, self.printer), ["e", "op", *names], 0, margin=4)
-            )
+            hook = self.hooks.code(alternative.hook, self.printer)
+            statements.add([call(hook, ["e", "op", *names], 0, margin=4)])
         elif alternative.rewrite is not None:
-            body += self._rewrite(op, alternative, inner)
+            statements.add(self._rewrite(op, alternative, inner))
         else:
-            body += self._layers(op, alternative, inner)
-        body = self._missing_results(op, alternative, scope) + body
+            statements.add(self._layers(op, alternative, inner))
         known = [a for a in op.attributes if a.name in _known_statics(op)]
-        definitions = local.code(used)
         prologue = [f"{a.python} = e.known(op.{a.python})" for a in known if a.name in used]
-        statements = [*prologue, *definitions, *body]
         made = " + ".join(entry.type.text for entry in alternative.layers) or "other ops"
         return {
             "signature": call(f"def {name}", ["e: Emit", f"op: {op.code}", *parameters], 0, " -> None:"),
             "comment": doc(f"{op.name} -> {made} ({place(alternative.position)})."),
-            "body": Code("\n".join(indented(s, 4) for s in statements)),
+            "body": Code("\n".join(indented(s, 4) for s in [*prologue, *statements.lines])),
         }
 
     def _unmentioned(self, op: HubOp, alternative: Alternative) -> list[str]:

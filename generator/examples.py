@@ -1,19 +1,21 @@
 """Examples of rules, as graphs in the notation of dumps: what tests run to see that a rule is right.
 
 An op's example is its application to types: ``HardSwish(float32[2, 3, 5, 7])``, with ``const(...)`` for a
-constant and a number for itself; several results are named: ``a, b = Split(...)``. A pattern's example
-gives a type, or a field's value, for each of its free names.
+constant, a number or a list for itself; several results are named: ``a, b = Split(...)``. A pattern's
+example gives a type, or a field's value, for each of its free names. ``refused:`` has the same form.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence as Listed
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from caffeforge.generator.diagnostics import Diagnostics, Position
-from caffeforge.generator.expression import CONSTANTS
+from caffeforge.generator.application import Application, applications, elements, weights_type
+from caffeforge.generator.diagnostics import Position
+from caffeforge.generator.expression import CONSTANTS, Printer, Scope
 from caffeforge.generator.hub_schema import HubOp
 from caffeforge.generator.mapping import PatternRule, Rule
 from caffeforge.generator.names import place
@@ -40,82 +42,90 @@ class _Text:
 class Examples:
     """Turns examples into graphs; what is wrong with them goes to the diagnostics."""
 
-    def __init__(self, ops: Mapping[str, HubOp], diagnostics: Diagnostics) -> None:
+    def __init__(self, ops: Mapping[str, HubOp], printer: Printer) -> None:
         self.ops = ops
-        self.diagnostics = diagnostics
+        self.printer = printer
+        self.diagnostics = printer.diagnostics
 
-    def of_ops(self, rules: list[Rule]) -> list[str]:
+    def of_ops(self, rules: Iterable[Rule]) -> list[str]:
         """Return table entries (subject, rule, graph) for rules of ops."""
-        entries = []
-        for rule in rules:
-            for scalar in self._scalars(rule):
-                text = self._application(rule, scalar)
-                if text:
-                    entries.append(_entry(rule.name.text, rule.name.position, text))
-        return entries
+        found = [(rule, text) for rule in rules for text in self._graphs(rule, rule.example)]
+        return [_entry(rule.name.text, rule.name.position, text) for rule, text in found]
 
-    def of_patterns(self, rules: list[PatternRule]) -> list[str]:
+    def refused_ops(self, rules: Iterable[Rule]) -> list[str]:
+        """Return table entries (subject, rule, graph, condition) for what rules of ops say they refuse."""
+        return [
+            _entry(rule.name.text, rule.name.position, text, at)
+            for rule in rules
+            for at, node in refused_nodes(rule)
+            for text in self._graphs(rule, node)
+        ]
+
+    def of_patterns(self, rules: Iterable[PatternRule]) -> list[str]:
         """Return table entries (subject, rule, graph) for patterns."""
-        entries = []
-        for rule in rules:
-            if rule.example is not None and not isinstance(rule.example, YamlMapping):
-                self._error(rule.example, "an example of a pattern gives a type or value for each free name")
-            elif rule.example is not None:
-                text = self._matched(rule, rule.example)
-                if text:
-                    entries.append(_entry(rule.name.text, rule.name.position, text))
-        return entries
+        found = [(rule, text) for rule in rules for text in self._matches(rule, rule.example)]
+        return [_entry(rule.name.text, rule.name.position, text) for rule, text in found]
 
-    def _scalars(self, rule: Rule) -> list[Scalar]:
-        given = rule.example
-        items = given.items if isinstance(given, Sequence) else () if given is None else (given,)
-        scalars = [item for item in items if isinstance(item, Scalar)]
-        if given is not None and (not scalars or len(scalars) < len(items)):
-            self._error(given, f"an example is one application of {rule.name.text}, or a list of them")
-        return scalars
+    def refused_patterns(self, rules: Iterable[PatternRule]) -> list[str]:
+        """Return table entries (subject, rule, graph, "") for what patterns say they do not join."""
+        found = [(rule, text) for rule in rules for text in self._matches(rule, rule.refused)]
+        return [_entry(rule.name.text, rule.name.position, text, "") for rule, text in found]
 
-    def _application(self, rule: Rule, scalar: Scalar) -> str:
-        statements = self._parsed(scalar)
-        statement = statements[0] if statements is not None and len(statements) == 1 else None
-        results = ["result"]
-        call: ast.AST | None = None
-        if isinstance(statement, ast.Assign):
-            target = statement.targets[0]
-            results = [ast.unparse(t) for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
-            call = statement.value
-        elif isinstance(statement, ast.Expr):
-            call = statement.value
-        if statements is None:
-            return ""
-        if not isinstance(call, ast.Call) or ast.unparse(call.func) != rule.name.text:
-            self._error(
-                scalar, f"an example of {rule.name.text} is written {rule.name.text}(float32[2, 3], ...)"
-            )
-            return ""
-        text = _Text()
-        operands = [self._operand(arg, text, scalar) for arg in call.args]
-        fields = [f"{k.arg}={ast.unparse(k.value)}" for k in call.keywords]
-        line = f"{', '.join(results)} = {rule.name.text}({', '.join([*operands, *fields])})"
-        return text.graph([line], results)
+    def _graphs(self, rule: Rule, node: Node | None) -> Iterator[str]:
+        for found in applications(node, rule.name.text, self.diagnostics):
+            op = self.ops.get(rule.name.text)
+            if op is None or not self._fits(found, op):
+                continue  # an unknown op is reported elsewhere
+            text = _Text()
+            operands = [self._operand(arg, text, found) for arg in found.operands]
+            fields = [f"{key}={ast.unparse(value)}" for key, value in found.fields]
+            line = f"{', '.join(found.results)} = {found.name}({', '.join([*operands, *fields])})"
+            yield text.graph([line], list(found.results))
 
-    def _operand(self, arg: ast.expr, text: _Text, scalar: Scalar) -> str:
+    def _fits(self, found: Application, op: HubOp) -> bool:
+        """Report fields that the op does not have or that are of another type, and operands too many."""
+        before = len(self.diagnostics.found)
+        variadic = any(formal.option == "variadic" for formal in op.inputs)
+        if len(found.operands) > len(op.inputs) and not variadic:
+            names = ", ".join(formal.name for formal in op.inputs)
+            at = place_of(found.source, found.operands[len(op.inputs)])
+            self.diagnostics.error("example", at, f"{op.name} takes no more values than {names}")
+        for key, value in found.fields:
+            attribute, at = op.attribute(key), place_of(found.source, value)
+            if attribute is None:
+                known = [a.name for a in op.attributes]
+                self.diagnostics.unknown("example", at, f"field of {op.name}", key, known)
+            else:
+                self.printer.print(Source(ast.unparse(value), at), Scope({}), attribute.type)
+        return len(self.diagnostics.found) == before
+
+    def _operand(self, arg: ast.expr, text: _Text, found: Application) -> str:
         if isinstance(arg, ast.Constant) and arg.value is None:
             return "None"
-        constant = isinstance(arg, ast.Call) and ast.unparse(arg.func) == "const" and len(arg.args) == 1
-        if constant and isinstance(arg, ast.Call):
-            name = f"c{len(text.constants)}"
-            text.constants.append(f"{name}: {ast.unparse(arg.args[0])}")
-            return name
         if isinstance(arg, ast.Subscript):
             name = f"x{len(text.inputs)}"
             text.inputs.append(f"{name}: {ast.unparse(arg)}")
             return name
-        if isinstance(arg, (ast.Constant, ast.UnaryOp)):
-            name = f"c{len(text.constants)}"
-            text.constants.append(f"{name}: float32[] = {ast.unparse(arg)}")
+        name, kind = f"c{len(text.constants)}", weights_type(arg)
+        if kind:
+            text.constants.append(f"{name}: {kind}")
             return name
-        self._error(scalar, f"{ast.unparse(arg)!r} is no type, const(type) or number")
+        kind, value = elements(arg)
+        if kind:
+            text.constants.append(f"{name}: {kind} = {value}")
+            return name
+        sentence = f"{ast.unparse(arg)!r} is no type, const(type), number or list of numbers"
+        self.diagnostics.error("example", place_of(found.source, arg), sentence)
         return "None"
+
+    def _matches(self, rule: PatternRule, given: Node | None) -> Iterator[str]:
+        for node in given.items if isinstance(given, Sequence) else () if given is None else (given,):
+            if isinstance(node, YamlMapping):
+                text = self._matched(rule, node)
+                if text:
+                    yield text
+            else:
+                self._error(node, "an example of a pattern gives a type or value for each free name")
 
     def _matched(self, rule: PatternRule, example: YamlMapping) -> str:
         statements = _lines(rule.match)
@@ -240,10 +250,30 @@ def _lines(match: Source) -> list[ast.Assign]:
     return lines if len(lines) == len(body) else []
 
 
-def example_table(entries: list[str]) -> Code:
-    """Return the table of a package's examples."""
-    return tuple_of("EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = ", entries, 0)
+def example_tables(found: Examples, rules: Listed[Rule], patterns: Listed[PatternRule]) -> dict[str, Code]:
+    """Return the tables of a package's examples, of what its rules take and of what they refuse."""
+    taken = [*found.of_patterns(patterns), *found.of_ops(rules)]
+    refused = [*found.refused_patterns(patterns), *found.refused_ops(rules)]
+    return {
+        "examples": tuple_of("EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = ", taken, 0),
+        "refused": tuple_of("REFUSED: Final[tuple[tuple[str, str, str, str], ...]] = ", refused, 0),
+    }
 
 
-def _entry(subject: str, position: Position, text: str) -> str:
-    return f"({literal(subject)}, {literal(place(position))}, {literal(text)})"
+def refused_nodes(rule: Rule) -> Iterator[tuple[str, Node]]:
+    """Yield what a rule refuses as YAML, each with the place of its condition, empty for the whole rule."""
+    conditions = [c for alternative in rule.alternatives for c in alternative.require]
+    for condition in {c.source.position: c for c in conditions}.values():
+        if condition.refused is not None:
+            yield place(condition.source.position), condition.refused
+    if rule.refused is not None:
+        yield "", rule.refused
+
+
+def place_of(source: Source, node: ast.expr) -> Position:
+    """Return where a part of an example stands."""
+    return source.at(node.lineno, node.col_offset)
+
+
+def _entry(subject: str, position: Position, *texts: str) -> str:
+    return f"({', '.join(literal(text) for text in (subject, place(position), *texts))})"

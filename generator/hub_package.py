@@ -6,7 +6,7 @@ from typing import Any
 
 from caffeforge.generator import coverage
 from caffeforge.generator.emitters import Emitters
-from caffeforge.generator.examples import Examples, example_table
+from caffeforge.generator.examples import Examples, example_tables
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HELD, Attribute, Formal, HubOp, HubSchema
 from caffeforge.generator.mapping import NetRule, RewritesFile
@@ -37,12 +37,12 @@ def files(
     fusions = Patterns(schema, printer).context(rewrites.fusions)
     RuleChecks(file, printer.diagnostics).rewrites(rewrites)
     printer.diagnostics.raise_if_any()
-    found = Examples(schema.ops, printer.diagnostics)
-    examples = [*found.of_patterns(rewrites.fusions), *found.of_ops(rewrites.lowerings)]
+    examples = example_tables(Examples(schema.ops, printer), rewrites.lowerings, rewrites.fusions)
+    printer.diagnostics.raise_if_any()
     return {
         "__init__.py": render("hub_init.py.j2", context),
         "coverage.py": render("hub_coverage.py.j2", {"header": header} | coverage.hub_context(rewrites)),
-        "examples.py": render("examples.py.j2", {"header": header, "examples": example_table(examples)}),
+        "examples.py": render("examples.py.j2", {"header": header} | examples),
         "fusions.py": render("fusions.py.j2", {"header": header} | fusions),
         "lowerings.py": render("hub_lowerings.py.j2", {"header": header} | lowerings),
         "ops.py": render("hub_ops.py.j2", context),

@@ -20,6 +20,7 @@ SHARED = (
     "ignore",
     "any_of",
     "example",
+    "refused",
     "witness",
     "before",
 )  # stay outside of alternatives

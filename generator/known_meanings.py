@@ -151,7 +151,7 @@ def _joined_ways(ways: Node, rule: Mapping | None, first: Iterable[Node], then: 
     entries: list[tuple[Scalar, Node]] = []
     if rule is not None:
         position = rule.position
-        entries = [e for e in rule.entries if e[0].text in ("otherwise", "example")]
+        entries = [e for e in rule.entries if e[0].text in ("otherwise", "example", "refused")]
     key = Scalar("any_of", position)
     return Mapping((*entries, (key, Sequence((*first, *then), position))), position)
 
@@ -159,7 +159,7 @@ def _joined_ways(ways: Node, rule: Mapping | None, first: Iterable[Node], then: 
 def _alternatives(rule: Mapping) -> list[Node]:
     listed = rule.get("any_of")
     if not isinstance(listed, Sequence):
-        kept = tuple(e for e in rule.entries if e[0].text not in ("otherwise", "example"))
+        kept = tuple(e for e in rule.entries if e[0].text not in ("otherwise", "example", "refused"))
         return [Mapping(kept, rule.position)]
     shared = Mapping(tuple(e for e in rule.entries if e[0].text in SHARED), rule.position)
     return [_joined(shared, item) if isinstance(item, Mapping) else item for item in listed.items]

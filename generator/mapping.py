@@ -11,10 +11,11 @@ from caffeforge.generator.yaml_source import Node, Scalar
 
 @dataclass(frozen=True)
 class Condition:
-    """An expression that must hold, and the sentence shown when it does not."""
+    """An expression that must hold, the sentence shown when it does not, and examples of that."""
 
     source: Source
     sentence: str
+    refused: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Alternative:
     """One way to write an op or to read a layer: layers, the text of a rewrite, or a function in Python.
 
     Attributes:
+        common: how many of `require` are those of all alternatives; they come first, and before `when`.
         inputs: the shapes of a net's inputs, for a layer type that gives them.
         hook: a function of ``runtime/hooks/<backend>.py``; for a layer, `reads` lists the fields it reads.
         note: what a report says where the alternative is taken.
@@ -61,6 +63,7 @@ class Alternative:
     reads: tuple[Scalar, ...] = ()
     note: str = ""
     approximate: bool = False
+    common: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,10 @@ class Rule:
 
     Attributes:
         ignore: fields without meaning for inference.
+        example: applications that it takes.
         witness: what, not written here, was seen to compute the same.
         older: fields that only later Caffes have, with the value that stands for one that is not there.
+        refused: applications that none of its alternatives takes.
     """
 
     name: Scalar
@@ -80,6 +85,7 @@ class Rule:
     example: Node | None = None
     witness: str = ""
     older: tuple[tuple[Scalar, Source], ...] = ()
+    refused: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +178,7 @@ class PatternRule:
     optional: tuple[Scalar, ...] = ()
     constant: tuple[Scalar, ...] = ()
     example: Node | None = None
+    refused: Node | None = None
 
 
 @dataclass

@@ -18,11 +18,12 @@ from caffeforge.generator.python_text import is_name
 from caffeforge.generator.rule_reader import LAYER, LOWERING, OP, RuleForm, RuleReader
 from caffeforge.generator.schema_folder import SCHEMAS
 from caffeforge.generator.source import Source
+from caffeforge.generator.yaml_reader import CONDITION_KEYS
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
 TOP_KEYS = ("backend", "extends", "types", "ops", "layers", "patterns", "constraints", "custom", "use", "net")
 REWRITES_KEYS = ("fusions", "lowerings", "impossible")
-PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example")
+PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example", "refused")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "open", "torch", "reference")
 RESERVED_BACKENDS = ("hub", "onnx")  # packages of caffeforge's own in generated/
 NET_KEYS = ("input", "loose_tops", "in_place", "views", "shared", "takes_in_place", "training", "data")
@@ -59,7 +60,7 @@ class _Reader(RuleReader):
         patterns = [self._pattern(key, node) for key, node in self._entries(root, "patterns")]
         result.patterns = [p for p in patterns if p is not None]
         for key, node in self._entries(root, "constraints"):
-            conditions = tuple(self._conditions(node, ("expr", "else", "source")))
+            conditions = tuple(self._conditions(node, (*CONDITION_KEYS, "source")))
             if isinstance(node, Sequence) and not node.items:
                 self.diagnostics.error("no-effect", node.position, "there is no condition in this list")
             result.constraints.append(ConstraintRule(key, conditions))
@@ -119,11 +120,12 @@ class _Reader(RuleReader):
             self._source(match),
             self._source(rewrite),
             self._let(entry),
-            tuple(self._conditions(entry.get("require"))),
+            tuple(self._conditions(entry.get("require"), ("expr", "else"))),
             self._source(when) if when is not None else None,
             optional,
             constant,
             entry.get("example"),
+            entry.get("refused"),
         )
         return pattern if self.lost == lost else None
 

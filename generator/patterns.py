@@ -20,7 +20,7 @@ from caffeforge.generator.pattern_checks import INNER, PatternChecks
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
-from caffeforge.generator.rule_code import conditions, lets, refuse_unless
+from caffeforge.generator.rule_code import Statements, lets
 from caffeforge.generator.source import Source, SourceError, shortened
 from caffeforge.generator.types import ANY, OF_ATTRIBUTE, VALUE, VALUES, Type
 
@@ -194,19 +194,19 @@ class Patterns:
     def _function(self, name: Code, rule: PatternRule, names: _Names, results: list[str]) -> dict[str, Any]:
         scope = Scope({n: _name(n, kind) for n, kind in {**names.values, **names.captures}.items()})
         local = lets(rule.let, scope, self.printer, RESERVED | set(scope.names))
-        used: set[str] = set()
-        inner = Scope(local.scope.names, used)
-        body = [] if rule.when is None else refuse_unless(rule.when, "", inner, self.printer)
-        body += conditions(rule.require, inner, self.printer)
+        inner = Scope(local.scope.names)
+        statements = Statements(local, inner, self.printer)
+        if rule.when is not None:
+            statements.refuse_unless(rule.when)
+        statements.require(rule.require)
         rewriter = Rewriter(self.printer, self.hub.ops, "b", {r: str(python_name(r)) for r in results})
-        body += rewriter.print(rule.rewrite, inner)
+        statements.add(rewriter.print(rule.rewrite, inner))
         typed = {**names.values, **names.captures}
         parameters = [f"{python_name(n)}: {kind}" for n, kind in typed.items()]
-        statements = [*local.code(used), *body]
         return {
             "signature": call(f"def {name}", ["b: Builder", "*", *parameters], 0, " -> None:"),
             "comment": doc(f"Replace what {rule.name.text} matches ({place(rule.name.position)})."),
-            "body": Code("\n".join(indented(s, 4) for s in statements)),
+            "body": Code("\n".join(indented(s, 4) for s in statements.lines)),
         }
 
     def _error(self, rule: PatternRule, node: ast.AST, sentence: str) -> None:

@@ -20,7 +20,7 @@ from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, laid_out, literal
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
-from caffeforge.generator.rule_code import conditions, lets
+from caffeforge.generator.rule_code import Statements, lets
 from caffeforge.generator.types import BOOL, INTS, STRING, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
 
@@ -190,22 +190,26 @@ class Readers:
         local = lets(alternative.let, Scope(names), self.printer, taken)
         own: set[str] = set()
         scope = Scope(local.scope.names, own)
+        before = Statements(local, scope, self.printer, defined)
         guard = "" if alternative.when is None else self.printer.print(alternative.when, scope, BOOL)
-        body = conditions(alternative.require, scope, self.printer)
+        before.add([])
+        # What only this alternative needs is worked out where it is taken.
+        body = Statements(local, scope, self.printer, set(defined)) if guard else before
+        body.require(alternative.require)
         if alternative.rewrite is not None:
             rewriter = Rewriter(self.printer, self.hub.ops, "r", {}, tops=True)
-            body += rewriter.print(alternative.rewrite, scope)
+            body.add(rewriter.print(alternative.rewrite, scope))
         elif alternative.hook is not None:
-            body.append(f"{self.hooks.code(alternative.hook, self.printer)}(r, param)")
+            body.add([f"{self.hooks.code(alternative.hook, self.printer)}(r, param)"])
             used.update(scalar.text for scalar in alternative.reads)
         elif alternative.inputs is not None:
-            body.append(f"r.inputs({self.printer.print(alternative.inputs, scope, Type('list', INTS))})")
-        definitions = [line for line in local.code(own) if line not in defined]
-        defined.update(definitions)
+            shapes = self.printer.print(alternative.inputs, scope, Type("list", INTS))
+            body.add([f"r.inputs({shapes})"])
         used.update(own)
         if not guard:
-            return [*definitions, *body]
-        return [*definitions, f"if {guard}:", *(str(indented(line, 4)) for line in [*body, "return"])]
+            return before.lines
+        inner = [str(indented(line, 4)) for line in [*body.lines, "return"]]
+        return [*before.lines, f"if {guard}:", *inner]
 
 
 def _guard(field: str, why: str, rule: str) -> str:

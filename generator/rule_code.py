@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from keyword import iskeyword
 
 from caffeforge.generator.expression import Name, Printer, Scope
@@ -64,6 +64,34 @@ def refuse_unless(source: Source, sentence: str, scope: Scope, printer: Printer)
     return lines
 
 
-def conditions(require: Sequence[Condition], scope: Scope, printer: Printer) -> list[str]:
-    """Return the statements of ``require:``."""
-    return [line for c in require for line in refuse_unless(c.source, c.sentence, scope, printer)]
+@dataclass
+class Statements:
+    """The statements of a rule in its order; each named value stands before the first that needs it.
+
+    So a condition can see to it that a later value can be worked out.
+
+    Attributes:
+        scope: its `used` tells which values are needed.
+        defined: the assignments that stand above already.
+    """
+
+    named: Lets
+    scope: Scope
+    printer: Printer
+    defined: set[str] = field(default_factory=set)
+    lines: list[str] = field(default_factory=list)
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Append statements that were printed in this scope."""
+        definitions = [line for line in self.named.code(self.scope.used) if line not in self.defined]
+        self.defined.update(definitions)
+        self.lines += [*definitions, *lines]
+
+    def refuse_unless(self, source: Source, sentence: str = "") -> None:
+        """Append the refusal of what does not meet a condition."""
+        self.add(refuse_unless(source, sentence, self.scope, self.printer))
+
+    def require(self, conditions: Iterable[Condition]) -> None:
+        """Append the refusals of all these conditions."""
+        for condition in conditions:
+            self.refuse_unless(condition.source, condition.sentence)

@@ -9,7 +9,7 @@ from caffeforge.generator.mapping import Alternative, LayerEntry, Rule
 from caffeforge.generator.yaml_reader import YamlReader
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
-COMMON_KEYS = ("let", "require", "when", "note", "approximate", "any_of", "otherwise", "example")
+COMMON_KEYS = ("let", "require", "when", "note", "approximate", "any_of", "otherwise", "example", "refused")
 ALTERNATIVE_KEYS = ("let", "require", "when", "note", "approximate")
 ENTRY_KEYS = ("layer", "fields", "blobs", "bottoms", "loose", "kept", "when", "top")
 WRITING_KEYS = ("note", "approximate")
@@ -70,6 +70,7 @@ class RuleReader(YamlReader):
             node.get("example"),
             self._text(node.get("witness"), "the name of a program"),
             tuple((key, self._source(value)) for key, value in self._entries(node, "before")),
+            node.get("refused"),
         )
         if self.lost > lost or not alternatives:
             return None
@@ -93,7 +94,8 @@ class RuleReader(YamlReader):
             self._check_lets(common, one)
             let, require = common.let + one.let, common.require + one.require
             note, approximate = one.note or common.note, one.approximate or common.approximate
-            alternatives.append(replace(one, let=let, require=require, note=note, approximate=approximate))
+            one = replace(one, let=let, require=require, note=note, approximate=approximate)
+            alternatives.append(replace(one, common=len(common.require)))
         return alternatives
 
     def _check_lets(self, common: Alternative, own: Alternative) -> None:

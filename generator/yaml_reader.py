@@ -9,6 +9,8 @@ from caffeforge.generator.mapping import Condition
 from caffeforge.generator.source import Source
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
+CONDITION_KEYS = ("expr", "else", "refused")
+
 
 class YamlReader:
     """Reads nodes; what does not have the due form goes to the diagnostics."""
@@ -21,7 +23,7 @@ class YamlReader:
         self.lost += 1
         self.diagnostics.error("yaml-shape", node.position, f"{what} is expected here", hint)
 
-    def _conditions(self, node: Node | None, keys: tuple[str, ...] = ("expr", "else")) -> Iterator[Condition]:
+    def _conditions(self, node: Node | None, keys: tuple[str, ...] = CONDITION_KEYS) -> Iterator[Condition]:
         for item in self._items(node):
             entry = item if isinstance(item, Mapping) else Mapping((), item.position)
             self._keys(entry, keys)
@@ -32,7 +34,8 @@ class YamlReader:
                 self.diagnostics.error("require", entry.position, text)
                 continue
             origin = f" (source: {self._text(source, 'a source')})" if source is not None else ""
-            yield Condition(self._source(expression), self._text(sentence, "a sentence") + origin)
+            said = self._text(sentence, "a sentence") + origin
+            yield Condition(self._source(expression), said, entry.get("refused"))
 
     def _let(self, entry: Mapping) -> tuple[tuple[Scalar, Source], ...]:
         return tuple((key, self._source(node)) for key, node in self._entries(entry, "let"))

@@ -20,7 +20,7 @@ def assemble(graph: Graph, calls: Sequence[LayerCall], backend: Backend) -> Net:
     Raises:
         LegalizeError: an input has no static shape, or a top is loose and the dialect cannot take it.
     """
-    inputs, layers = _inputs(graph.inputs, backend)
+    inputs, layers = input_layers(graph.inputs, backend)
     names = {value.name for node in graph.nodes for value in node.outputs}
     for call in calls:
         layers.append(
@@ -43,9 +43,14 @@ def assemble(graph: Graph, calls: Sequence[LayerCall], backend: Backend) -> Net:
     return net
 
 
-def _inputs(
+def input_layers(
     values: Sequence[Value], backend: Backend
 ) -> tuple[list[tuple[str, tuple[int, ...]]], list[Layer]]:
+    """Return what gives a net its inputs in this dialect: names and shapes for the net, or layers.
+
+    Raises:
+        LegalizeError: an input has no static shape.
+    """
     try:
         if backend.net.input is None:
             return [(value.name, value.shape[:]) for value in values], []

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import UsageError
+from caffeforge.runtime.message import LayerParam
 
 Kind = Literal["direct", "conditional", "lowered"]
 Lets = tuple[tuple[str, str], ...]  # (name, expression)
@@ -39,6 +40,7 @@ class Way(NamedTuple):
         approximate: it is taken only where approximations are allowed.
         let: names that only this alternative has.
         conditions: those that the rule's other alternatives do not share.
+        parts: those under which single layers of a list are written, in their order.
     """
 
     rule: str
@@ -50,6 +52,7 @@ class Way(NamedTuple):
     approximate: bool = False
     let: Lets = ()
     conditions: tuple[Condition, ...] = ()
+    parts: tuple[Condition, ...] = ()
 
 
 class Entry(NamedTuple):
@@ -106,17 +109,44 @@ class Coverage:
 
 
 class Example(NamedTuple):
-    """What ``example:`` of a rule says, as a graph.
+    """What ``example:`` or ``refused:`` of a rule says, as a graph.
 
     Attributes:
         subject: the op, or the pattern's name.
         rule: where it stands, as ``vendorx/mapping.yaml:31``.
-        graph: text that ``Graph.parse`` reads.
+        text: the graph, as ``notation.parse`` reads it.
+        refused: None if the rule takes it; else where the condition stands that says no, empty if that
+            is the rule as a whole.
     """
 
     subject: str
     rule: str
-    graph: str
+    text: str
+    refused: str | None = None
+
+
+class LayerExample(NamedTuple):
+    """What ``example:`` or ``refused:`` of a layer's rule says.
+
+    Attributes:
+        subject: the layer type.
+        rule: where its rule stands.
+        text: the example as it is written.
+        param: the layer's parameters.
+        bottoms: the types of what it reads, as ``float32[1, 2, 7, 7]``.
+        blobs: the types of its weights, as ``float32[3]``, or with elements ``int64[2] = [0, 1]``.
+        tops: how many it has.
+        refused: as that of `Example`.
+    """
+
+    subject: str
+    rule: str
+    text: str
+    param: LayerParam
+    bottoms: tuple[str, ...]
+    blobs: tuple[str, ...]
+    tops: int
+    refused: str | None = None
 
 
 class Untested(NamedTuple):
@@ -124,7 +154,7 @@ class Untested(NamedTuple):
 
     Attributes:
         ops: rules without ``example:``.
-        layers: layer types that no op with an example is written as.
+        layers: layer types without ``example:`` that no op with one is written as.
         patterns: those without ``example:``.
     """
 
@@ -155,23 +185,36 @@ def of(backend: Backend) -> Coverage:
 
 
 def examples_of(backend: Backend) -> tuple[Example, ...]:
-    """Return the examples of a backend's rules, its own and those that it inherits.
+    """Return the examples of a backend's rules for ops and patterns, its own and those that it inherits.
 
     Raises:
         UsageError: there is no table of them.
     """
-    return tuple(Example(*entry) for entry in _table(backend, "examples").EXAMPLES)
+    table = _table(backend, "examples")
+    refused = getattr(table, "REFUSED", ())  # a package of an older gen-backend has none
+    return tuple(Example(*entry) for entry in (*table.EXAMPLES, *refused))
+
+
+def layer_examples_of(backend: Backend) -> tuple[LayerExample, ...]:
+    """Return the examples of a backend's rules for layers, and those that its constraints refuse.
+
+    Raises:
+        UsageError: there is no table of them.
+    """
+    found: tuple[LayerExample, ...] = getattr(_table(backend, "examples"), "LAYERS", ())
+    return found
 
 
 def without_example(backend: Backend) -> Untested:
     """Return what no example of a backend's rules puts to the test."""
     covered = of(backend)
-    subjects = {example.subject for example in examples_of(backend)}
+    subjects = {example.subject for example in examples_of(backend) if example.refused is None}
+    read = {example.subject for example in layer_examples_of(backend) if example.refused is None}
     ways = [way for name, entry in covered.ops.items() if name in subjects for way in entry.ways]
-    written = {layer for way in ways for layer in way.layers}
+    tested = read | {layer for way in ways for layer in way.layers}
     return Untested(
         ops={name: entry.rule for name, entry in covered.ops.items() if name not in subjects},
-        layers={name: entry.rule for name, entry in covered.layers.items() if name not in written},
+        layers={name: entry.rule for name, entry in covered.layers.items() if name not in tested},
         patterns={name: text.rule for name, text in covered.patterns.items() if name not in subjects},
     )
 

@@ -6,7 +6,8 @@ installed Caffe, in the pool of a `PrivatePool`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, unknown_fields
@@ -25,10 +26,8 @@ class PrivatePool:
     """The message classes that protobuf makes of one dialect's schema."""
 
     def __init__(self, backend: Backend) -> None:
-        self._pool = descriptor_pool.DescriptorPool()
+        self._pool = _pool(backend.descriptor)
         self._prefix = f"{backend.package}." if backend.package else ""
-        for file in descriptor_pb2.FileDescriptorSet.FromString(backend.descriptor()).file:
-            self._pool.AddSerializedFile(file.SerializeToString())
 
     def message(self, name: str) -> type[Proto]:
         """Return the class of message `name`, which is its name within the package."""
@@ -43,6 +42,15 @@ class PrivatePool:
         """Return the number of field `name` of a message; 0, which no field has, if it has none."""
         found = self.message(message).DESCRIPTOR.fields_by_name.get(name)
         return int(found.number) if found is not None else 0
+
+
+@lru_cache(maxsize=8)
+def _pool(descriptor: Callable[[], bytes]) -> descriptor_pool.DescriptorPool:
+    """Return the pool of a schema; protobuf makes its classes once for each pool."""
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(descriptor()).file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
 
 
 def typed(cls: type[M], proto: Proto) -> M:

@@ -1,24 +1,30 @@
-"""Which conditions of a backend's rules were seen true and false while its examples ran.
+"""Which conditions of a backend's rules were true and which false while its examples ran.
 
-A condition that no example ever makes false could say anything weaker, and no test would tell. Seen are
-the conditions of ops, of patterns, of constraints and of layers with one way to be read: a rule that holds
-made all of its conditions true, one that does not names the condition that was false. What a rule asks by
-``when:`` among several readings of a layer, or within a list of layers, leaves no trace and is not counted.
+A condition that no example ever makes false could say anything weaker, and no test would tell. Seen are the
+conditions of ops, layers, patterns and constraints, and those under which one layer of a list is written. An
+application is put to all alternatives of its op's rule, also to those behind the one that is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from caffeforge.runtime import coverage
-from caffeforge.runtime.backend import Alternative, Backend, Reader
-from caffeforge.runtime.coverage import Condition
+from caffeforge.runtime.backend import Alternative, Backend, Reader, Rule
+from caffeforge.runtime.coverage import Condition, Way
+from caffeforge.runtime.emit import Emit
+from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.pattern import Pattern
+from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.rule_tests import Trial
+from caffeforge.runtime.watched import Test, Watched, watched
 
 UNSAID = "does not hold"  # how a refusal begins whose condition has no sentence of its own
+# What an alternative may run into that is asked although an earlier one is taken.
+OBSTACLES: Final = (Refused, GraphError, ArithmeticError, LookupError, TypeError, ValueError)
 
 
 class Seen(NamedTuple):
@@ -28,7 +34,7 @@ class Seen(NamedTuple):
         subject: the op, layer type or pattern.
         condition: its text and place.
         true: it held at least once.
-        false: it refused at least once.
+        false: it did not hold at least once.
     """
 
     subject: str
@@ -37,82 +43,130 @@ class Seen(NamedTuple):
     false: bool
 
 
+class Untaken(NamedTuple):
+    """An alternative by which no example was written."""
+
+    subject: str
+    rule: str
+
+
 class Observer:
     """Watches the conditions of one backend; `backend` is what must be used in its place."""
 
     def __init__(self, backend: Backend) -> None:
         self.covered = coverage.of(backend)
         self.seen: dict[tuple[str, Condition], set[bool]] = {}
-        rules = {}
-        for op, rule in backend.rules.items():
-            alternatives = tuple(self._alternative(op.op_type, a) for a in rule.alternatives)
-            rules[op] = replace(rule, alternatives=alternatives)
-        patterns = tuple(self._pattern(pattern) for pattern in backend.patterns)
-        readers = {name: self._reader(name, reader) for name, reader in backend.readers.items()}
-        constraints = {
-            name: self._watched(name, self.covered.constraints.get(name, ()), check)
-            for name, check in backend.constraints.items()
-        }
         self.backend = replace(
-            backend, rules=rules, patterns=patterns, readers=readers, constraints=constraints
+            backend,
+            rules={op: self._rule(op.op_type, rule) for op, rule in backend.rules.items()},
+            patterns=tuple(self._pattern(pattern) for pattern in backend.patterns),
+            readers={name: self._reader(name, reader) for name, reader in backend.readers.items()},
+            constraints={
+                name: self._watched(name, self.covered.constraints.get(name, ()), (), check).run
+                for name, check in backend.constraints.items()
+            },
         )
 
     def found(self) -> list[Seen]:
         """Return the conditions in the order of the rules."""
         return [Seen(*key, True in values, False in values) for key, values in self.seen.items()]
 
-    def _alternative(self, op: str, alternative: Alternative) -> Alternative:
+    def untaken(self, trials: Iterable[Trial]) -> list[Untaken]:
+        """Return the alternatives for ops by which none of the examples was written, in order."""
+        taken = {place for trial in trials for rule in trial.rules for place in rule.split(" > ")}
+        ways = [(op, way) for op, entry in self.covered.ops.items() for way in entry.ways]
+        return [Untaken(op, way.rule) for op, way in ways if way.rule not in taken and not way.approximate]
+
+    def _rule(self, op: str, rule: Rule) -> Rule:
+        functions = [self._alternative(op, alternative) for alternative in rule.alternatives]
+
+        def first(e: Emit, *args: Any) -> None:
+            for alternative, function in zip(rule.alternatives, functions, strict=True):
+                _try(function, Emit(e.node, alternative.rule, e.backend), *args)
+            for value in e.node.outputs:
+                value.producer = e.node
+            functions[0](e, *args)
+
+        pairs = zip(rule.alternatives, [first, *functions[1:]], strict=True)
+        return replace(rule, alternatives=tuple(replace(a, function=f) for a, f in pairs))
+
+    def _alternative(self, op: str, alternative: Alternative) -> Callable[..., None]:
         entry = self.covered.ops.get(op)
         ways = [way for way in entry.ways if way.rule == alternative.rule] if entry is not None else []
         if entry is None or len(ways) != 1:
-            return alternative
+            return alternative.function
         conditions = (*ways[0].conditions, *entry.conditions)
-        ordered = not entry.conditions  # else those of the alternative may stand after the common ones
-        return replace(
-            alternative, function=self._watched(op, conditions, alternative.function, ordered=ordered)
-        )
+        return self._watched(op, conditions, ways[0].parts, alternative.function).run
 
     def _pattern(self, pattern: Pattern) -> Pattern:
         conditions = self.covered.patterns[pattern.name].conditions
-        return replace(pattern, function=self._watched(pattern.name, conditions, pattern.function))
+        return replace(pattern, function=self._watched(pattern.name, conditions, (), pattern.function).run)
 
     def _reader(self, layer: str, reader: Reader) -> Reader:
         entry = self.covered.layers.get(layer)
-        if entry is None or len(entry.ways) != 1:
+        if entry is None:
             return reader
-        conditions = (*entry.ways[0].conditions, *entry.conditions)
-        return replace(reader, function=self._watched(layer, conditions, reader.function, ordered=False))
+        conditions = (*entry.conditions, *(c for way in entry.ways for c in way.conditions))
+        choices = tuple(way.conditions[0] for way in entry.ways if _is_choice(way))
+        found = self._watched(layer, conditions, choices, reader.function)
+
+        def function(r: Read, param: Any) -> None:
+            _try(found.ask, Read(r.layer, r.bottoms), param)
+            found.run(r, param)
+
+        return replace(reader, function=function)
 
     def _watched(
         self,
         subject: str,
         conditions: Sequence[Condition],
+        choices: Sequence[Condition],
         function: Callable[..., None],
-        *,
-        ordered: bool = True,
-    ) -> Callable[..., None]:
-        for condition in conditions:
+    ) -> Watched:
+        """Return a function that notes what its conditions are; `choices` refuse nothing."""
+        for condition in (*conditions, *choices):
             self.seen.setdefault((subject, condition), set())
+        asked: list[Condition | None] = []
 
-        def watched(*args: Any, **captures: Any) -> None:
-            try:
-                function(*args, **captures)
-            except Refused as reason:
-                self._refused(subject, conditions, reason, ordered=ordered)
-                raise
-            for condition in conditions:
+        def heard(index: int, value: bool) -> None:
+            condition = asked[index]
+            if condition is None:
+                return
+            if condition in choices:
+                self.seen[subject, condition].add(value)
+            elif value:
+                self.seen[subject, condition].add(False)
+            elif condition not in asked[index + 1 :]:  # the last part of it holds as well
                 self.seen[subject, condition].add(True)
 
-        return watched
+        found = watched(function, heard)
+        asked += _conditions_of(found.tests, conditions, choices)
+        return found
 
-    def _refused(
-        self, subject: str, conditions: Sequence[Condition], reason: Refused, *, ordered: bool
-    ) -> None:
-        """Note the condition that a refusal names; one for another cause tells nothing of them."""
-        for index, condition in enumerate(conditions):
-            said = condition.sentence or UNSAID
-            if condition.rule == reason.rule and reason.sentence.startswith(said):
-                self.seen[subject, condition].add(False)
-                for before in conditions[:index] if ordered else ():
-                    self.seen[subject, before].add(True)
-                return
+
+def _is_choice(way: Way) -> bool:
+    """Tell whether a layer's way begins with ``when:``."""
+    return bool(way.conditions) and not way.conditions[0].sentence
+
+
+def _try(function: Callable[..., None], *args: Any) -> None:
+    try:
+        function(*args)
+    except OBSTACLES:
+        return
+
+
+def _conditions_of(
+    tests: Sequence[Test], conditions: Sequence[Condition], choices: Sequence[Condition]
+) -> list[Condition | None]:
+    """Return the condition that each test is of, None for one that the mapping does not say."""
+    left = list(choices)
+    found: list[Condition | None] = []
+    for test in tests:
+        if test.refuses is not None:
+            sentence, place = test.refuses
+            said = [c for c in conditions if c.rule == place and sentence.startswith(c.sentence or UNSAID)]
+            found.append(said[0] if said else None)
+        else:
+            found.append(left.pop(0) if left and not test.inner else None)
+    return found

@@ -1,13 +1,14 @@
 """Runs the examples of a backend's rules: what a rule writes, read back, computes what the op computes.
 
-That proves that writing and reading agree with each other and with the op, not that the vendor's program
-computes the same: a rule wrong in the same way in both directions passes.
+What a rule says it refuses is refused by the condition that says so; if it is written another way, that
+must be right. All this proves that writing and reading agree with each other and with the op, not that the
+vendor's program computes the same: a rule wrong in the same way in both directions passes.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -20,21 +21,23 @@ from caffeforge.runtime.assemble import assemble
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.backends import names
 from caffeforge.runtime.caffe_files import write_files
-from caffeforge.runtime.coverage import Example
-from caffeforge.runtime.emit import LayerCall
-from caffeforge.runtime.errors import CaffeforgeError, LegalizeError
+from caffeforge.runtime.coverage import Example, LayerExample
+from caffeforge.runtime.emit import Emit, LayerCall
+from caffeforge.runtime.errors import CaffeforgeError, GraphError, LegalizeError
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.expand import expand
 from caffeforge.runtime.fuse import fuse
-from caffeforge.runtime.graph import Graph
-from caffeforge.runtime.legalize import directly, legalize
+from caffeforge.runtime.graph import Graph, Node
+from caffeforge.runtime.legalize import arguments, directly, legalize
 from caffeforge.runtime.loaded import load
 from caffeforge.runtime.notation import constants_of, parse
+from caffeforge.runtime.refusal import Refused, working_out
 
-Outcome = Literal["passed", "refused", "failed"]
+Outcome = Literal["passed", "read", "refused", "failed"]
 RELATIVE, ABSOLUTE = 1e-4, 1e-5  # float32 sums in another order, at the magnitudes of examples
 OUTCOMES: Final[Mapping[Outcome, str]] = {
-    "passed": "compute what their ops compute",
+    "passed": "are as they should be",
+    "read": "of layers are read and run only, what they compute has no rule to be written back",
     "refused": "of inherited rules do not hold on this backend",
     "failed": "failed",
 }
@@ -48,43 +51,105 @@ class Trial:
         example: the example.
         outcome: ``refused`` if the rule is inherited and this backend does not take it.
         why: a sentence, empty if it passed.
+        rules: the alternatives that wrote it, each followed by those that wrote what it yields.
     """
 
-    example: Example
+    example: Example | LayerExample
     outcome: Outcome
     why: str = ""
+    rules: frozenset[str] = frozenset()
 
 
-def run_examples(backend: Backend) -> list[Trial]:
-    """Return what becomes of each example of a backend's rules, in their order."""
+def run_examples(backend: Backend, subjects: Collection[str] = ()) -> list[Trial]:
+    """Return what becomes of each example of a backend's rules, in their order.
+
+    Args:
+        backend: whose own and inherited examples are run.
+        subjects: the ops, layer types and patterns whose examples are run; empty for all.
+    """
+    from caffeforge.runtime.layer_trials import run_layer_example
+
     with tempfile.TemporaryDirectory() as folder:
-        return [
-            run_example(example, backend, Path(folder) / str(index))
+        trials = [
+            run_example(example, backend, Path(folder, f"op{index}"))
             for index, example in enumerate(coverage.examples_of(backend))
+            if not subjects or example.subject in subjects
         ]
+        for index, layer in enumerate(coverage.layer_examples_of(backend)):
+            if not subjects or layer.subject in subjects:
+                trials.append(run_layer_example(layer, backend, Path(folder, f"layer{index}")))
+    return trials
 
 
-def run_example(example: Example, backend: Backend, folder: Path) -> Trial:
-    """Write one example below `folder`, read it back, run it and compare."""
+def run_example(example: Example, backend: Backend, stem: Path) -> Trial:
+    """Write one example to files named `stem`, read it back, run it and compare; or see it refused."""
     try:
-        graph = graph_of(example.graph, backend)
-        inputs = inputs_of(graph)
-        expected = Executor(expand(graph)).run(inputs)
+        graph = graph_of(example.text, backend)
+        if example.refused is not None:
+            return _run_refused(example, graph, backend, stem)
         if example.subject in coverage.of(backend).patterns and not _fused(graph, example, backend):
             return Trial(example, "failed", "the pattern does not take its own example")
         calls = legalize(graph, backend)
+        rules = frozenset(call.rule for call in calls)
         if not _by_rule(calls, example, backend):
             why = "the rule does not hold for it, a lowering that all backends share was taken"
-            return Trial(example, _refused(example, backend), why)
-        net = assemble(graph, calls, backend)
-        prototxt, caffemodel, _ = write_files(net, backend, folder / "net", "{}")
-        found = load(prototxt, caffemodel, backend).run(inputs, list(expected))
+            return Trial(example, not_taken(example, backend), why)
+        why = _written_otherwise(graph_of(example.text, backend), graph, calls, backend, stem)
     except LegalizeError as error:
-        return Trial(example, _refused(example, backend), str(error))
+        return Trial(example, not_taken(example, backend), str(error))
     except CaffeforgeError as error:
         return Trial(example, "failed", str(error))
-    why = difference(expected, found)
-    return Trial(example, "failed" if why else "passed", why)
+    return Trial(example, "failed" if why else "passed", why, rules)
+
+
+def _run_refused(example: Example, graph: Graph, backend: Backend, stem: Path) -> Trial:
+    """See that a rule refuses an example; where another way is taken, it must be right."""
+    if example.subject in coverage.of(backend).patterns:
+        joined = _fused(graph, example, backend)
+        return Trial(example, "failed" if joined else "passed", "the pattern joins it" if joined else "")
+    why = _accepted(example, graph.nodes[0], backend) if example.refused else ""
+    if why:
+        return Trial(example, not_taken(example, backend), why)
+    try:
+        calls = legalize(graph, backend)
+    except LegalizeError:
+        return Trial(example, "passed")
+    if not example.refused and _by_rule(calls, example, backend):
+        return Trial(example, not_taken(example, backend), f"an alternative takes it  [{calls[0].rule}]")
+    why = _written_otherwise(graph_of(example.text, backend), graph, calls, backend, stem)
+    return Trial(example, "failed" if why else "passed", why, frozenset(call.rule for call in calls))
+
+
+def _accepted(example: Example, node: Node, backend: Backend) -> str:
+    """Return a sentence if the condition that should refuse a node does not; empty if it does."""
+    said = []
+    rule = backend.rules.get(type(node.op))
+    for alternative in rule.alternatives if rule is not None else ():
+        try:
+            with working_out(alternative.rule):
+                alternative.function(Emit(node, alternative.rule, backend), node.op, *arguments(node))
+        except Refused as reason:
+            if reason.rule == example.refused:
+                return ""
+            said.append(f"{reason.sentence}  [{reason.rule}]")
+        except GraphError as error:
+            said.append(f"{error.what}  [{alternative.rule}]")
+        finally:
+            for value in node.outputs:
+                value.producer = node
+    why = f"the condition at {example.refused} does not refuse it"
+    return "\n  ".join([f"{why}; what does:", *said]) if said else why
+
+
+def _written_otherwise(
+    source: Graph, graph: Graph, calls: Sequence[LayerCall], backend: Backend, stem: Path
+) -> str:
+    """Return how what the layers `calls` of `graph` compute, read back, differs from what `source` does."""
+    inputs = inputs_of(source)
+    expected = Executor(expand(source)).run(inputs)
+    prototxt, caffemodel, _ = write_files(assemble(graph, calls, backend), backend, stem, "{}")
+    given = {name: array.astype(np.float32) for name, array in inputs.items()}  # as blobs hold them
+    return difference(expected, load(prototxt, caffemodel, backend).run(given, list(expected)))
 
 
 def graph_of(text: str, backend: Backend | None = None) -> Graph:
@@ -98,9 +163,16 @@ def graph_of(text: str, backend: Backend | None = None) -> Graph:
 
 
 def inputs_of(graph: Graph) -> dict[str, NDArray]:
-    """Return seeded random inputs by name: normal, of mean 0 and deviation 1."""
+    """Return seeded random inputs by name: normal, of mean 0 and deviation 1, or small whole numbers."""
     generator = np.random.default_rng(2)
-    return {v.name: generator.standard_normal(v.shape[:]).astype(v.dtype) for v in graph.inputs}
+    return {v.name: random_array(generator, v.dtype, v.shape[:]) for v in graph.inputs}
+
+
+def random_array(generator: np.random.Generator, dtype: str, shape: tuple[int, ...]) -> NDArray:
+    """Return normal numbers; whole numbers are 0, 1 or 2, so that they can be places along an axis."""
+    if dtype in ("bool", "int32", "int64"):
+        return generator.integers(0, 2 if dtype == "bool" else 3, shape).astype(dtype)
+    return generator.standard_normal(shape).astype(dtype)
 
 
 def difference(expected: Mapping[str, NDArray], found: Mapping[str, NDArray]) -> str:
@@ -130,7 +202,7 @@ def _by_rule(calls: Sequence[LayerCall], example: Example, backend: Backend) -> 
     return not ways or all(call.rule.split(" > ")[0] in ways for call in calls)
 
 
-def _refused(example: Example, backend: Backend) -> Outcome:
+def not_taken(example: Example | LayerExample, backend: Backend) -> Outcome:
     """Return what a rule's not taking its example means: that of an inherited rule knows no other chip."""
     inherited = example.rule.split("/")[0] in set(names()) - {backend.name}
     return "refused" if inherited else "failed"

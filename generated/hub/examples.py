@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+# what the rules take
 EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("gelu", "hub/rewrites.yaml:9", "def example(x: float32[2, 3, 5, 7], *, number_0: float32[] = 0.7071067811865476, number_1: float32[] = 1, number_2: float32[] = 0.5):\n    inner_1 = Mul(x, number_0)\n    inner = Erf(inner_1)\n    inner_3 = Add(inner, number_1)\n    inner_2 = Mul(x, inner_3)\n    y = Mul(inner_2, number_2)\n    return y"),
     ("hard-swish", "hub/rewrites.yaml:16", "def example(x: float32[2, 3, 5, 7]):\n    gate = HardSigmoid(x, alpha=0.16666666666666666, beta=0.5)\n    y = Mul(x, gate)\n    return y"),
@@ -91,3 +92,6 @@ EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Trilu", "hub/rewrites.yaml:891", "def example(x0: float32[2, 4, 5]):\n    result = Trilu(x0)\n    return result"),
     ("Trilu", "hub/rewrites.yaml:891", "def example(x0: float32[2, 4, 5]):\n    result = Trilu(x0, upper=0, k=1)\n    return result"),
 )
+
+# what they refuse: last, where the condition stands that says no, empty for the whole rule
+REFUSED: Final[tuple[tuple[str, str, str, str], ...]] = ()

@@ -100,12 +100,6 @@ def lower_attention(
     qk_matmul_output: Value | None,
 ) -> None:
     """Attention -> other ops (hub/rewrites.yaml:84)."""
-    if present_key is not None:
-        raise Refused("present_key is not computed", "hub/rewrites.yaml:84")
-    if present_value is not None:
-        raise Refused("present_value is not computed", "hub/rewrites.yaml:84")
-    if qk_matmul_output is not None:
-        raise Refused("qk_matmul_output is not computed", "hub/rewrites.yaml:84")
     if past_key is not None:
         raise Refused(
             "past keys and values, lengths and soft caps are not said by other ops",
@@ -141,6 +135,12 @@ def lower_attention(
             "queries, keys and values have four axes, the same heads, and no causal mask",
             "hub/rewrites.yaml:87",
         )
+    if present_key is not None:
+        raise Refused("present_key is not computed", "hub/rewrites.yaml:84")
+    if present_value is not None:
+        raise Refused("present_value is not computed", "hub/rewrites.yaml:84")
+    if qk_matmul_output is not None:
+        raise Refused("qk_matmul_output is not computed", "hub/rewrites.yaml:84")
     keys = e.value(hub.Transpose(perm=(0, 1, 3, 2)), (K,))
     scores = e.value(
         hub.Mul(),
@@ -285,9 +285,9 @@ def lower_cum_sum_2(e: Emit, op: hub.CumSum, x: Value, y: Value) -> None:
     """CumSum -> other ops (hub/rewrites.yaml:180)."""
     axis = e.known(op.axis)
     along = lib.axis_of(axis, x.rank) if True else x.rank
-    swapped = tuple(x.rank - 1 if i == along else along if i == x.rank - 1 else i for i in range(x.rank))
     if not along < x.rank - 1:
         raise Refused("does not hold: along < x.rank - 1", "hub/rewrites.yaml:180")
+    swapped = tuple(x.rank - 1 if i == along else along if i == x.rank - 1 else i for i in range(x.rank))
     last = e.value(hub.Transpose(perm=swapped), (x,))
     sums = e.value(hub.MatMul(), (last, lib.triangle(x.shape[along], op.exclusive, op.reverse)))
     e.apply(hub.Transpose(perm=swapped), (sums,), (y,))
@@ -295,9 +295,9 @@ def lower_cum_sum_2(e: Emit, op: hub.CumSum, x: Value, y: Value) -> None:
 
 def lower_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
     """DepthToSpace -> other ops (hub/rewrites.yaml:196)."""
-    depth = input.shape[1] // (op.blocksize * op.blocksize)
     if op.mode != "CRD":
         raise Refused("does not hold: mode == 'CRD'", "hub/rewrites.yaml:196")
+    depth = input.shape[1] // (op.blocksize * op.blocksize)
     e.apply(
         hub.ConvTranspose(
             kernel_shape=(op.blocksize, op.blocksize),
@@ -311,9 +311,9 @@ def lower_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: 
 
 def lower_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
     """DepthToSpace -> other ops (hub/rewrites.yaml:199)."""
-    depth = input.shape[1] // (op.blocksize * op.blocksize)
     if op.mode != "DCR":
         raise Refused("does not hold: mode == 'DCR'", "hub/rewrites.yaml:199")
+    depth = input.shape[1] // (op.blocksize * op.blocksize)
     grouped = e.value(
         hub.Reshape(
             shape=(0, op.blocksize * op.blocksize, depth, input.shape[2] * input.shape[3]),
@@ -329,7 +329,11 @@ def lower_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: 
 
 def lower_dft_1(e: Emit, op: hub.DFT, input: Value, output: Value) -> None:
     """DFT -> other ops (hub/rewrites.yaml:223)."""
+    if not (op.inverse == 0 or op.onesided == 0):
+        raise Refused("the inverse of half a spectrum is not said by other ops", "hub/rewrites.yaml:220")
     last = input.rank - 1
+    if input.shape[last] != 1:
+        raise Refused("does not hold: input.shape[last] == 1", "hub/rewrites.yaml:223")
     along = lib.axis_of(op.axis if op.axis is not None else -2, input.rank)
     size = input.shape[along]
     length = op.dft_length if op.dft_length is not None else size
@@ -338,10 +342,6 @@ def lower_dft_1(e: Emit, op: hub.DFT, input: Value, output: Value) -> None:
     back = tuple(i for i in range(along)) + (last - 1,) + tuple(i + along for i in range(last - along - 1))
     even = lib.dft_matrix(size, length, bins, False, op.inverse)
     odd = lib.dft_matrix(size, length, bins, True, op.inverse)
-    if input.shape[last] != 1:
-        raise Refused("does not hold: input.shape[last] == 1", "hub/rewrites.yaml:223")
-    if not (op.inverse == 0 or op.onesided == 0):
-        raise Refused("the inverse of half a spectrum is not said by other ops", "hub/rewrites.yaml:220")
     x = e.value(hub.Transpose(perm=order), (e.value(hub.Squeeze(axes=(last,)), (input,)),))
     real = e.value(hub.Transpose(perm=back), (e.value(hub.MatMul(), (x, even)),))
     imaginary = e.value(hub.Transpose(perm=back), (e.value(hub.MatMul(), (x, odd)),))
@@ -357,7 +357,11 @@ def lower_dft_1(e: Emit, op: hub.DFT, input: Value, output: Value) -> None:
 
 def lower_dft_2(e: Emit, op: hub.DFT, input: Value, output: Value) -> None:
     """DFT -> other ops (hub/rewrites.yaml:229)."""
+    if not (op.inverse == 0 or op.onesided == 0):
+        raise Refused("the inverse of half a spectrum is not said by other ops", "hub/rewrites.yaml:220")
     last = input.rank - 1
+    if input.shape[last] != 2:
+        raise Refused("does not hold: input.shape[last] == 2", "hub/rewrites.yaml:229")
     along = lib.axis_of(op.axis if op.axis is not None else -2, input.rank)
     size = input.shape[along]
     length = op.dft_length if op.dft_length is not None else size
@@ -366,10 +370,6 @@ def lower_dft_2(e: Emit, op: hub.DFT, input: Value, output: Value) -> None:
     back = tuple(i for i in range(along)) + (last - 1,) + tuple(i + along for i in range(last - along - 1))
     even = lib.dft_matrix(size, length, bins, False, op.inverse)
     odd = lib.dft_matrix(size, length, bins, True, op.inverse)
-    if input.shape[last] != 2:
-        raise Refused("does not hold: input.shape[last] == 2", "hub/rewrites.yaml:229")
-    if not (op.inverse == 0 or op.onesided == 0):
-        raise Refused("the inverse of half a spectrum is not said by other ops", "hub/rewrites.yaml:220")
     first, second = e.values(hub.Split(axis=last, split=(1, 1)), (input,), 2)
     x = e.value(hub.Transpose(perm=order), (e.value(hub.Squeeze(axes=(last,)), (first,)),))
     y = e.value(hub.Transpose(perm=order), (e.value(hub.Squeeze(axes=(last,)), (second,)),))
@@ -393,20 +393,20 @@ def lower_dft_2(e: Emit, op: hub.DFT, input: Value, output: Value) -> None:
 
 def lower_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
     """Dropout -> other ops (hub/rewrites.yaml:242)."""
-    if mask is not None:
-        raise Refused("mask is not computed", "hub/rewrites.yaml:242")
     if not (op.training_mode is None or not op.training_mode):
         raise Refused("dropping is for training", "hub/rewrites.yaml:243")
+    if mask is not None:
+        raise Refused("mask is not computed", "hub/rewrites.yaml:242")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def lower_einsum_1(e: Emit, op: hub.Einsum, Inputs: tuple[Value, ...], Output: Value) -> None:
     """Einsum -> other ops (hub/rewrites.yaml:253)."""
     n = len(Inputs)
-    ranks = tuple(x.rank for x in Inputs)
-    plan = lib.einsum_single(op.equation, ranks[0]) if n == 1 else ((), ())
     if n != 1:
         raise Refused("does not hold: n == 1", "hub/rewrites.yaml:253")
+    ranks = tuple(x.rank for x in Inputs)
+    plan = lib.einsum_single(op.equation, ranks[0]) if n == 1 else ((), ())
     kept = e.value(hub.ReduceSum(axes=plan[0], keepdims=0, noop_with_empty_axes=1), (Inputs[0],))
     e.apply(hub.Transpose(perm=plan[1]), (kept,), (Output,))
 
@@ -414,26 +414,26 @@ def lower_einsum_1(e: Emit, op: hub.Einsum, Inputs: tuple[Value, ...], Output: V
 def lower_einsum_2(e: Emit, op: hub.Einsum, Inputs: tuple[Value, ...], Output: Value) -> None:
     """Einsum -> other ops (hub/rewrites.yaml:259)."""
     n = len(Inputs)
-    ranks = tuple(x.rank for x in Inputs)
     if n != 2:
         raise Refused("does not hold: n == 2", "hub/rewrites.yaml:259")
     if not lib.is_constant(Inputs[0]):
         raise Refused("does not hold: is_constant(Inputs[0])", "hub/rewrites.yaml:259")
     if lib.is_constant(Inputs[1]):
         raise Refused("does not hold: not is_constant(Inputs[1])", "hub/rewrites.yaml:259")
+    ranks = tuple(x.rank for x in Inputs)
     e.apply(hub.Einsum(equation=lib.einsum_swapped(op.equation, ranks)), (Inputs[1], Inputs[0]), (Output,))
 
 
 def lower_einsum_3(e: Emit, op: hub.Einsum, Inputs: tuple[Value, ...], Output: Value) -> None:
     """Einsum -> other ops (hub/rewrites.yaml:262)."""
     n = len(Inputs)
-    ranks = tuple(x.rank for x in Inputs)
-    apart = n == 2 and lib.is_constant(Inputs[1]) and not lib.einsum_shares(op.equation, ranks)
-    plan = lib.einsum_plan(op.equation, Inputs[0].shape[:], Inputs[1].shape[:], not apart) if n == 2 else ()
     if n != 2:
         raise Refused("does not hold: n == 2", "hub/rewrites.yaml:262")
     if lib.is_constant(Inputs[0]):
         raise Refused("does not hold: not is_constant(Inputs[0])", "hub/rewrites.yaml:262")
+    ranks = tuple(x.rank for x in Inputs)
+    apart = n == 2 and lib.is_constant(Inputs[1]) and not lib.einsum_shares(op.equation, ranks)
+    plan = lib.einsum_plan(op.equation, Inputs[0].shape[:], Inputs[1].shape[:], not apart) if n == 2 else ()
     a = e.value(hub.ReduceSum(axes=plan[0], keepdims=0, noop_with_empty_axes=1), (Inputs[0],))
     b = e.value(hub.ReduceSum(axes=plan[1], keepdims=0, noop_with_empty_axes=1), (Inputs[1],))
     rows = e.value(hub.Reshape(shape=plan[3]), (e.value(hub.Transpose(perm=plan[2]), (a,)),))
@@ -448,9 +448,9 @@ def lower_einsum_3(e: Emit, op: hub.Einsum, Inputs: tuple[Value, ...], Output: V
 def lower_einsum_4(e: Emit, op: hub.Einsum, Inputs: tuple[Value, ...], Output: Value) -> None:
     """Einsum -> other ops (hub/rewrites.yaml:272)."""
     n = len(Inputs)
-    ranks = tuple(x.rank for x in Inputs)
     if not n > 2:
         raise Refused("does not hold: n > 2", "hub/rewrites.yaml:272")
+    ranks = tuple(x.rank for x in Inputs)
     both = e.value(hub.Einsum(equation=lib.einsum_first(op.equation, ranks)), (Inputs[0], Inputs[1]))
     e.apply(hub.Einsum(equation=lib.einsum_rest(op.equation, ranks)), (both, *Inputs[2:]), (Output,))
 
@@ -501,12 +501,12 @@ def lower_gather_elements_1(
     output: Value,
 ) -> None:
     """GatherElements -> other ops (hub/rewrites.yaml:311)."""
+    if not lib.is_constant(indices):
+        raise Refused("does not hold: is_constant(indices)", "hub/rewrites.yaml:311")
     along = lib.axis_of(op.axis, data.rank)
     at = lib.element_places(data.shape[:], indices, along)
     size = lib.product(data.shape[1:])
     own = lib.sample_places(at, data.shape[0], (size,)) if indices.shape[0] == data.shape[0] else ()
-    if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "hub/rewrites.yaml:311")
     if not len(own) > 0:
         raise Refused("the places differ from one item of the batch to the next", "hub/rewrites.yaml:317")
     if not lib.few_pieces(own, size):
@@ -527,9 +527,9 @@ def lower_gather_elements_2(
     output: Value,
 ) -> None:
     """GatherElements -> other ops (hub/rewrites.yaml:322)."""
-    along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
         raise Refused("does not hold: is_constant(indices)", "hub/rewrites.yaml:322")
+    along = lib.axis_of(op.axis, data.rank)
     column = e.value(hub.Reshape(shape=(-1, 1)), (data,))
     taken = e.value(
         hub.Gather(axis=0),
@@ -547,13 +547,13 @@ def lower_gather_elements_3(
 ) -> None:
     """GatherElements -> other ops (hub/rewrites.yaml:328)."""
     along = lib.axis_of(op.axis, data.rank)
-    size = data.shape[along]
     if lib.is_constant(indices):
         raise Refused("does not hold: not is_constant(indices)", "hub/rewrites.yaml:328")
     if along != data.rank - 1:
         raise Refused("does not hold: along == data.rank - 1", "hub/rewrites.yaml:328")
     if data.shape[:along] != indices.shape[:along]:
         raise Refused("does not hold: data.shape[:along] == indices.shape[:along]", "hub/rewrites.yaml:328")
+    size = data.shape[along]
     chosen = e.value(hub.Gather(axis=0), (lib.unit_matrix(size, size, 0), indices))
     e.apply(
         hub.ReduceSum(axes=(along + 1,), keepdims=0),
@@ -571,11 +571,11 @@ def lower_gather_elements_4(
 ) -> None:
     """GatherElements -> other ops (hub/rewrites.yaml:334)."""
     along = lib.axis_of(op.axis, data.rank)
-    swapped = tuple(data.rank - 1 if i == along else along if i == data.rank - 1 else i for i in range(data.rank))
     if lib.is_constant(indices):
         raise Refused("does not hold: not is_constant(indices)", "hub/rewrites.yaml:334")
     if not along < data.rank - 1:
         raise Refused("does not hold: along < data.rank - 1", "hub/rewrites.yaml:334")
+    swapped = tuple(data.rank - 1 if i == along else along if i == data.rank - 1 else i for i in range(data.rank))
     taken = e.value(
         hub.GatherElements(axis=-1),
         (
@@ -701,9 +701,6 @@ def lower_global_lp_pool(e: Emit, op: hub.GlobalLpPool, X: Value, Y: Value) -> N
 
 def lower_grid_sample_1(e: Emit, op: hub.GridSample, X: Value, grid: Value, Y: Value) -> None:
     """GridSample -> other ops (hub/rewrites.yaml:401)."""
-    channels = X.shape[1]
-    if not lib.is_constant(grid):
-        raise Refused("does not hold: is_constant(grid)", "hub/rewrites.yaml:401")
     if X.rank != 4:
         raise Refused("only planes are sampled, no volumes", "hub/rewrites.yaml:396")
     if op.mode not in ("linear", "nearest"):
@@ -716,6 +713,9 @@ def lower_grid_sample_1(e: Emit, op: hub.GridSample, X: Value, grid: Value, Y: V
             "cubic sampling and padding by reflection are not said by other ops",
             "hub/rewrites.yaml:398",
         )
+    if not lib.is_constant(grid):
+        raise Refused("does not hold: is_constant(grid)", "hub/rewrites.yaml:401")
+    channels = X.shape[1]
     flat = e.value(hub.Reshape(shape=(0, channels, -1)), (X,))
     sampled = e.value(
         hub.MatMul(),
@@ -726,15 +726,6 @@ def lower_grid_sample_1(e: Emit, op: hub.GridSample, X: Value, grid: Value, Y: V
 
 def lower_grid_sample_2(e: Emit, op: hub.GridSample, X: Value, grid: Value, Y: Value) -> None:
     """GridSample -> other ops (hub/rewrites.yaml:407)."""
-    channels = X.shape[1]
-    places = grid.shape[1] * grid.shape[2]
-    height = X.shape[2]
-    width = X.shape[3]
-    rows = (height - 1) / 2 if op.align_corners == 1 else height / 2
-    columns = (width - 1) / 2 if op.align_corners == 1 else width / 2
-    inside = op.padding_mode == "border"
-    if lib.is_constant(grid):
-        raise Refused("does not hold: not is_constant(grid)", "hub/rewrites.yaml:407")
     if X.rank != 4:
         raise Refused("only planes are sampled, no volumes", "hub/rewrites.yaml:396")
     if op.mode not in ("linear", "nearest"):
@@ -747,11 +738,20 @@ def lower_grid_sample_2(e: Emit, op: hub.GridSample, X: Value, grid: Value, Y: V
             "cubic sampling and padding by reflection are not said by other ops",
             "hub/rewrites.yaml:398",
         )
+    if lib.is_constant(grid):
+        raise Refused("does not hold: not is_constant(grid)", "hub/rewrites.yaml:407")
+    channels = X.shape[1]
+    places = grid.shape[1] * grid.shape[2]
+    height = X.shape[2]
+    width = X.shape[3]
     if not channels * places * height * width <= 67108864:
         raise Refused(
             "at computed places each element of a plane is multiplied by its weight at each place, more than 2**26 products here",
             "hub/rewrites.yaml:409",
         )
+    rows = (height - 1) / 2 if op.align_corners == 1 else height / 2
+    columns = (width - 1) / 2 if op.align_corners == 1 else width / 2
+    inside = op.padding_mode == "border"
     across = e.value(
         hub.Reshape(shape=(0, places, 1)),
         (e.value(hub.Slice(starts=(0,), ends=(1,), axes=(3,)), (grid,)),),
@@ -986,24 +986,24 @@ def lower_mod(e: Emit, op: hub.Mod, A: Value, B: Value, C: Value) -> None:
 def lower_one_hot_1(e: Emit, op: hub.OneHot, indices: Value, values: Value, output: Value) -> None:
     """OneHot -> other ops (hub/rewrites.yaml:524)."""
     depth = e.known(op.depth)
-    if not (op.axis == -1 or op.axis == indices.rank):
-        raise Refused("does not hold: axis == -1 or axis == indices.rank", "hub/rewrites.yaml:524")
     if not lib.is_constant(values):
         raise Refused("the two values must be known", "hub/rewrites.yaml:521")
+    if not (op.axis == -1 or op.axis == indices.rank):
+        raise Refused("does not hold: axis == -1 or axis == indices.rank", "hub/rewrites.yaml:524")
     e.apply(hub.Gather(axis=0), (lib.two_values(depth, values), indices), (output,))
 
 
 def lower_one_hot_2(e: Emit, op: hub.OneHot, indices: Value, values: Value, output: Value) -> None:
     """OneHot -> other ops (hub/rewrites.yaml:526)."""
     depth = e.known(op.depth)
-    at = lib.axis_of(op.axis, output.rank)
-    order = tuple(i if i < at else indices.rank if i == at else i - 1 for i in range(output.rank))
+    if not lib.is_constant(values):
+        raise Refused("the two values must be known", "hub/rewrites.yaml:521")
     if op.axis == -1:
         raise Refused("does not hold: axis != -1", "hub/rewrites.yaml:526")
     if op.axis == indices.rank:
         raise Refused("does not hold: axis != indices.rank", "hub/rewrites.yaml:526")
-    if not lib.is_constant(values):
-        raise Refused("the two values must be known", "hub/rewrites.yaml:521")
+    at = lib.axis_of(op.axis, output.rank)
+    order = tuple(i if i < at else indices.rank if i == at else i - 1 for i in range(output.rank))
     e.apply(
         hub.Transpose(perm=order),
         (e.value(hub.Gather(axis=0), (lib.two_values(depth, values), indices)),),
@@ -1063,12 +1063,12 @@ def lower_reduce_log_sum(e: Emit, op: hub.ReduceLogSum, data: Value, reduced: Va
 
 def lower_reduce_log_sum_exp_1(e: Emit, op: hub.ReduceLogSumExp, data: Value, reduced: Value) -> None:
     """ReduceLogSumExp -> other ops (hub/rewrites.yaml:550)."""
-    if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "hub/rewrites.yaml:550")
     if op.axes is None:
         raise Refused("the axes must be named", "hub/rewrites.yaml:547")
     if not len(op.axes) > 0:
         raise Refused("the axes must be named", "hub/rewrites.yaml:547")
+    if op.keepdims != 1:
+        raise Refused("does not hold: keepdims == 1", "hub/rewrites.yaml:550")
     most = e.value(hub.ReduceMax(axes=op.axes, keepdims=1), (data,))
     total = e.value(
         hub.Log(),
@@ -1084,12 +1084,12 @@ def lower_reduce_log_sum_exp_1(e: Emit, op: hub.ReduceLogSumExp, data: Value, re
 
 def lower_reduce_log_sum_exp_2(e: Emit, op: hub.ReduceLogSumExp, data: Value, reduced: Value) -> None:
     """ReduceLogSumExp -> other ops (hub/rewrites.yaml:555)."""
-    if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "hub/rewrites.yaml:555")
     if op.axes is None:
         raise Refused("the axes must be named", "hub/rewrites.yaml:547")
     if not len(op.axes) > 0:
         raise Refused("the axes must be named", "hub/rewrites.yaml:547")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "hub/rewrites.yaml:555")
     kept = e.value(hub.ReduceLogSumExp(axes=op.axes, keepdims=1), (data,))
     e.apply(hub.Squeeze(axes=op.axes), (kept,), (reduced,))
 
@@ -1097,23 +1097,23 @@ def lower_reduce_log_sum_exp_2(e: Emit, op: hub.ReduceLogSumExp, data: Value, re
 def lower_reduce_prod_1(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value) -> None:
     """ReduceProd -> other ops (hub/rewrites.yaml:572)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "hub/rewrites.yaml:572")
     if not len(over) > 0:
         raise Refused("there is nothing to reduce", "hub/rewrites.yaml:569")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "hub/rewrites.yaml:572")
     e.apply(hub.Squeeze(axes=over), (e.value(hub.ReduceProd(axes=over, keepdims=1), (data,)),), (reduced,))
 
 
 def lower_reduce_prod_2(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value) -> None:
     """ReduceProd -> other ops (hub/rewrites.yaml:574)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    axis = over[-1]
+    if not len(over) > 0:
+        raise Refused("there is nothing to reduce", "hub/rewrites.yaml:569")
     if op.keepdims != 1:
         raise Refused("does not hold: keepdims == 1", "hub/rewrites.yaml:574")
     if not len(over) > 1:
         raise Refused("does not hold: len(over) > 1", "hub/rewrites.yaml:574")
-    if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "hub/rewrites.yaml:569")
+    axis = over[-1]
     e.apply(
         hub.ReduceProd(axes=over[:-1], keepdims=1),
         (e.value(hub.ReduceProd(axes=(axis,), keepdims=1), (data,)),),
@@ -1124,6 +1124,8 @@ def lower_reduce_prod_2(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value
 def lower_reduce_prod_3(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value) -> None:
     """ReduceProd -> other ops (hub/rewrites.yaml:576)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("there is nothing to reduce", "hub/rewrites.yaml:569")
     axis = over[-1]
     count = data.shape[axis]
     if op.keepdims != 1:
@@ -1132,14 +1134,14 @@ def lower_reduce_prod_3(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value
         raise Refused("does not hold: len(over) == 1", "hub/rewrites.yaml:576")
     if count != 1:
         raise Refused("does not hold: count == 1", "hub/rewrites.yaml:576")
-    if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "hub/rewrites.yaml:569")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def lower_reduce_prod_4(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value) -> None:
     """ReduceProd -> other ops (hub/rewrites.yaml:578)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("there is nothing to reduce", "hub/rewrites.yaml:569")
     axis = over[-1]
     count = data.shape[axis]
     if op.keepdims != 1:
@@ -1148,8 +1150,6 @@ def lower_reduce_prod_4(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value
         raise Refused("does not hold: len(over) == 1", "hub/rewrites.yaml:578")
     if count % 2 != 0:
         raise Refused("does not hold: count % 2 == 0", "hub/rewrites.yaml:578")
-    if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "hub/rewrites.yaml:569")
     first, second = e.values(hub.Split(axis=axis, split=(count // 2, count // 2)), (data,), 2)
     e.apply(hub.ReduceProd(axes=(axis,), keepdims=1), (e.value(hub.Mul(), (first, second)),), (reduced,))
 
@@ -1157,6 +1157,8 @@ def lower_reduce_prod_4(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value
 def lower_reduce_prod_5(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value) -> None:
     """ReduceProd -> other ops (hub/rewrites.yaml:582)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("there is nothing to reduce", "hub/rewrites.yaml:569")
     axis = over[-1]
     count = data.shape[axis]
     if op.keepdims != 1:
@@ -1167,30 +1169,31 @@ def lower_reduce_prod_5(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value
         raise Refused("does not hold: count % 2 == 1", "hub/rewrites.yaml:582")
     if not count > 1:
         raise Refused("does not hold: count > 1", "hub/rewrites.yaml:582")
-    if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "hub/rewrites.yaml:569")
     most, last = e.values(hub.Split(axis=axis, split=(count - 1, 1)), (data,), 2)
     e.apply(hub.Mul(), (e.value(hub.ReduceProd(axes=(axis,), keepdims=1), (most,)), last), (reduced,))
 
 
 def lower_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     """Resize -> other ops (hub/rewrites.yaml:604)."""
-    cut = lib.resized(X.shape, Y.shape)
-    along = op.axes if op.axes is not None else tuple(i for i in range(X.rank))
-    if len(cut) != 0:
-        raise Refused("does not hold: len(cut) == 0", "hub/rewrites.yaml:604")
     if op.coordinate_transformation_mode == "tf_crop_and_resize":
         raise Refused("cropping while resizing is not said by other ops", "hub/rewrites.yaml:599")
+    along = op.axes if op.axes is not None else tuple(i for i in range(X.rank))
     if not (op.scales is None or len(op.scales) == len(along)):
         raise Refused("one scale is due for each axis", "hub/rewrites.yaml:601")
+    cut = lib.resized(X.shape, Y.shape)
+    if len(cut) != 0:
+        raise Refused("does not hold: len(cut) == 0", "hub/rewrites.yaml:604")
     e.apply(hub.Identity(), (X,), (Y,))
 
 
 def lower_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     """Resize -> other ops (hub/rewrites.yaml:607)."""
-    cut = lib.resized(X.shape, Y.shape)
+    if op.coordinate_transformation_mode == "tf_crop_and_resize":
+        raise Refused("cropping while resizing is not said by other ops", "hub/rewrites.yaml:599")
     along = op.axes if op.axes is not None else tuple(i for i in range(X.rank))
-    f = lib.quotient(Y.shape[2:], X.shape[2:])
+    if not (op.scales is None or len(op.scales) == len(along)):
+        raise Refused("one scale is due for each axis", "hub/rewrites.yaml:601")
+    cut = lib.resized(X.shape, Y.shape)
     if op.mode != "nearest":
         raise Refused("does not hold: mode == 'nearest'", "hub/rewrites.yaml:607")
     if not len(cut) > 0:
@@ -1206,10 +1209,7 @@ def lower_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
             "hub/rewrites.yaml:607",
         )
-    if op.coordinate_transformation_mode == "tf_crop_and_resize":
-        raise Refused("cropping while resizing is not said by other ops", "hub/rewrites.yaml:599")
-    if not (op.scales is None or len(op.scales) == len(along)):
-        raise Refused("one scale is due for each axis", "hub/rewrites.yaml:601")
+    f = lib.quotient(Y.shape[2:], X.shape[2:])
     e.apply(
         hub.ConvTranspose(kernel_shape=f, strides=f, group=X.shape[1]),
         (X, lib.full((X.shape[1], 1) + f, 1.0)),
@@ -1219,39 +1219,39 @@ def lower_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 def lower_resize_3(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     """Resize -> other ops (hub/rewrites.yaml:611)."""
+    if op.coordinate_transformation_mode == "tf_crop_and_resize":
+        raise Refused("cropping while resizing is not said by other ops", "hub/rewrites.yaml:599")
+    along = op.axes if op.axes is not None else tuple(i for i in range(X.rank))
+    if not (op.scales is None or len(op.scales) == len(along)):
+        raise Refused("one scale is due for each axis", "hub/rewrites.yaml:601")
     cut = lib.resized(X.shape, Y.shape)
     axis = cut[0]
-    along = op.axes if op.axes is not None else tuple(i for i in range(X.rank))
-    factors = tuple(s if i == axis else 0.0 for i, s in zip(along, op.scales, strict=True)) if op.scales is not None else (0.0,)
-    matrix = lib.resize_matrix(X.shape[axis], Y.shape[axis], sum(factors), op.mode, op.coordinate_transformation_mode, op.nearest_mode, op.cubic_coeff_a, op.exclude_outside, op.antialias)
     if len(cut) != 1:
         raise Refused("does not hold: len(cut) == 1", "hub/rewrites.yaml:611")
     if axis != X.rank - 1:
         raise Refused("does not hold: axis == X.rank - 1", "hub/rewrites.yaml:611")
-    if op.coordinate_transformation_mode == "tf_crop_and_resize":
-        raise Refused("cropping while resizing is not said by other ops", "hub/rewrites.yaml:599")
-    if not (op.scales is None or len(op.scales) == len(along)):
-        raise Refused("one scale is due for each axis", "hub/rewrites.yaml:601")
+    factors = tuple(s if i == axis else 0.0 for i, s in zip(along, op.scales, strict=True)) if op.scales is not None else (0.0,)
+    matrix = lib.resize_matrix(X.shape[axis], Y.shape[axis], sum(factors), op.mode, op.coordinate_transformation_mode, op.nearest_mode, op.cubic_coeff_a, op.exclude_outside, op.antialias)
     e.apply(hub.MatMul(), (X, lib.transpose(matrix)), (Y,))
 
 
 def lower_resize_4(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     """Resize -> other ops (hub/rewrites.yaml:614)."""
+    if op.coordinate_transformation_mode == "tf_crop_and_resize":
+        raise Refused("cropping while resizing is not said by other ops", "hub/rewrites.yaml:599")
+    along = op.axes if op.axes is not None else tuple(i for i in range(X.rank))
+    if not (op.scales is None or len(op.scales) == len(along)):
+        raise Refused("one scale is due for each axis", "hub/rewrites.yaml:601")
     cut = lib.resized(X.shape, Y.shape)
     axis = cut[0]
-    along = op.axes if op.axes is not None else tuple(i for i in range(X.rank))
-    factors = tuple(s if i == axis else 0.0 for i, s in zip(along, op.scales, strict=True)) if op.scales is not None else (0.0,)
-    matrix = lib.resize_matrix(X.shape[axis], Y.shape[axis], sum(factors), op.mode, op.coordinate_transformation_mode, op.nearest_mode, op.cubic_coeff_a, op.exclude_outside, op.antialias)
-    inner = tuple(Y.shape[i] if i == axis else X.shape[i] for i in range(X.rank))
-    behind = lib.product(X.shape[axis + 1 :])
     if len(cut) != 1:
         raise Refused("does not hold: len(cut) == 1", "hub/rewrites.yaml:614")
     if not axis < X.rank - 1:
         raise Refused("does not hold: axis < X.rank - 1", "hub/rewrites.yaml:614")
-    if op.coordinate_transformation_mode == "tf_crop_and_resize":
-        raise Refused("cropping while resizing is not said by other ops", "hub/rewrites.yaml:599")
-    if not (op.scales is None or len(op.scales) == len(along)):
-        raise Refused("one scale is due for each axis", "hub/rewrites.yaml:601")
+    factors = tuple(s if i == axis else 0.0 for i, s in zip(along, op.scales, strict=True)) if op.scales is not None else (0.0,)
+    matrix = lib.resize_matrix(X.shape[axis], Y.shape[axis], sum(factors), op.mode, op.coordinate_transformation_mode, op.nearest_mode, op.cubic_coeff_a, op.exclude_outside, op.antialias)
+    inner = tuple(Y.shape[i] if i == axis else X.shape[i] for i in range(X.rank))
+    behind = lib.product(X.shape[axis + 1 :])
     channels = e.value(hub.Reshape(shape=(-1, X.shape[axis], 1, behind)), (X,))
     mapped = e.value(
         hub.Conv(kernel_shape=(1, 1)),
@@ -1262,16 +1262,16 @@ def lower_resize_4(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 def lower_resize_5(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     """Resize -> other ops (hub/rewrites.yaml:621)."""
-    cut = lib.resized(X.shape, Y.shape)
-    axis = cut[0]
-    along = op.axes if op.axes is not None else tuple(i for i in range(X.rank))
-    inner = tuple(Y.shape[i] if i == axis else X.shape[i] for i in range(X.rank))
-    if not len(cut) > 1:
-        raise Refused("does not hold: len(cut) > 1", "hub/rewrites.yaml:621")
     if op.coordinate_transformation_mode == "tf_crop_and_resize":
         raise Refused("cropping while resizing is not said by other ops", "hub/rewrites.yaml:599")
+    along = op.axes if op.axes is not None else tuple(i for i in range(X.rank))
     if not (op.scales is None or len(op.scales) == len(along)):
         raise Refused("one scale is due for each axis", "hub/rewrites.yaml:601")
+    cut = lib.resized(X.shape, Y.shape)
+    if not len(cut) > 1:
+        raise Refused("does not hold: len(cut) > 1", "hub/rewrites.yaml:621")
+    axis = cut[0]
+    inner = tuple(Y.shape[i] if i == axis else X.shape[i] for i in range(X.rank))
     part = e.value(
         hub.Resize(
             sizes=inner,
@@ -1330,11 +1330,11 @@ def lower_rotary_embedding_1(
     Y: Value,
 ) -> None:
     """RotaryEmbedding -> other ops (hub/rewrites.yaml:648)."""
-    head = X.shape[3] if X.rank == 4 else X.shape[2] // op.num_heads if op.num_heads is not None else X.shape[2]
     if X.rank != 3:
         raise Refused("does not hold: X.rank == 3", "hub/rewrites.yaml:648")
     if op.num_heads is None:
         raise Refused("does not hold: has(num_heads)", "hub/rewrites.yaml:648")
+    head = X.shape[3] if X.rank == 4 else X.shape[2] // op.num_heads if op.num_heads is not None else X.shape[2]
     apart = e.value(
         hub.Transpose(perm=(0, 2, 1, 3)),
         (e.value(hub.Reshape(shape=(0, X.shape[1], op.num_heads, head)), (X,)),),
@@ -1416,7 +1416,6 @@ def lower_rotary_embedding_4(
     """RotaryEmbedding -> other ops (hub/rewrites.yaml:662)."""
     head = X.shape[3] if X.rank == 4 else X.shape[2] // op.num_heads if op.num_heads is not None else X.shape[2]
     width = op.rotary_embedding_dim if op.rotary_embedding_dim > 0 else head
-    half = width // 2
     if X.rank != 4:
         raise Refused("does not hold: X.rank == 4", "hub/rewrites.yaml:662")
     if position_ids is not None:
@@ -1425,6 +1424,7 @@ def lower_rotary_embedding_4(
         raise Refused("does not hold: width == head", "hub/rewrites.yaml:662")
     if op.interleaved != 0:
         raise Refused("does not hold: interleaved == 0", "hub/rewrites.yaml:662")
+    half = width // 2
     x, y = e.values(hub.Split(axis=3, split=(half, half)), (X,), 2)
     c = e.value(hub.Unsqueeze(axes=(1,)), (cos_cache,))
     s = e.value(hub.Unsqueeze(axes=(1,)), (sin_cache,))
@@ -1525,10 +1525,10 @@ def lower_scatter_elements_2(
     output: Value,
 ) -> None:
     """ScatterElements -> other ops (hub/rewrites.yaml:702)."""
-    at = lib.element_places(data.shape[:], indices, lib.axis_of(op.axis, data.rank))
-    size = lib.product(data.shape[:])
     if op.reduction != "none":
         raise Refused("does not hold: reduction == 'none'", "hub/rewrites.yaml:702")
+    at = lib.element_places(data.shape[:], indices, lib.axis_of(op.axis, data.rank))
+    size = lib.product(data.shape[:])
     column = e.value(
         hub.Concat(axis=0),
         (
@@ -1557,10 +1557,10 @@ def lower_scatter_elements_3(
     output: Value,
 ) -> None:
     """ScatterElements -> other ops (hub/rewrites.yaml:706)."""
-    at = lib.element_places(data.shape[:], indices, lib.axis_of(op.axis, data.rank))
-    size = lib.product(data.shape[:])
     if op.reduction != "add":
         raise Refused("does not hold: reduction == 'add'", "hub/rewrites.yaml:706")
+    at = lib.element_places(data.shape[:], indices, lib.axis_of(op.axis, data.rank))
+    size = lib.product(data.shape[:])
     column = e.value(
         hub.Concat(axis=0),
         (e.value(hub.Reshape(shape=(-1, 1)), (updates,)), lib.full((1, 1), 0.0)),
@@ -1593,11 +1593,11 @@ def lower_scatter_elements_4(
 ) -> None:
     """ScatterElements -> other ops (hub/rewrites.yaml:710)."""
     at = lib.element_places(data.shape[:], indices, lib.axis_of(op.axis, data.rank))
-    size = lib.product(data.shape[:])
     if op.reduction != "mul":
         raise Refused("does not hold: reduction == 'mul'", "hub/rewrites.yaml:710")
     if lib.most_written(at) != 1:
         raise Refused("does not hold: most_written(at) == 1", "hub/rewrites.yaml:710")
+    size = lib.product(data.shape[:])
     column = e.value(
         hub.Concat(axis=0),
         (e.value(hub.Reshape(shape=(-1, 1)), (updates,)), lib.full((1, 1), 1.0)),
@@ -1629,10 +1629,10 @@ def lower_scatter_elements_5(
     output: Value,
 ) -> None:
     """ScatterElements -> other ops (hub/rewrites.yaml:714)."""
-    at = lib.element_places(data.shape[:], indices, lib.axis_of(op.axis, data.rank))
-    size = lib.product(data.shape[:])
     if op.reduction != "max":
         raise Refused("does not hold: reduction == 'max'", "hub/rewrites.yaml:714")
+    at = lib.element_places(data.shape[:], indices, lib.axis_of(op.axis, data.rank))
+    size = lib.product(data.shape[:])
     column = e.value(
         hub.Concat(axis=0),
         (
@@ -1667,10 +1667,10 @@ def lower_scatter_elements_6(
     output: Value,
 ) -> None:
     """ScatterElements -> other ops (hub/rewrites.yaml:718)."""
-    at = lib.element_places(data.shape[:], indices, lib.axis_of(op.axis, data.rank))
-    size = lib.product(data.shape[:])
     if op.reduction != "min":
         raise Refused("does not hold: reduction == 'min'", "hub/rewrites.yaml:718")
+    at = lib.element_places(data.shape[:], indices, lib.axis_of(op.axis, data.rank))
+    size = lib.product(data.shape[:])
     column = e.value(
         hub.Concat(axis=0),
         (
@@ -1743,10 +1743,10 @@ def lower_scatter_nd_2(
     output: Value,
 ) -> None:
     """ScatterND -> other ops (hub/rewrites.yaml:739)."""
-    at = lib.nd_places(data.shape[:], indices, 0)
-    size = lib.product(data.shape[:])
     if op.reduction != "none":
         raise Refused("does not hold: reduction == 'none'", "hub/rewrites.yaml:739")
+    at = lib.nd_places(data.shape[:], indices, 0)
+    size = lib.product(data.shape[:])
     column = e.value(
         hub.Concat(axis=0),
         (
@@ -1775,10 +1775,10 @@ def lower_scatter_nd_3(
     output: Value,
 ) -> None:
     """ScatterND -> other ops (hub/rewrites.yaml:743)."""
-    at = lib.nd_places(data.shape[:], indices, 0)
-    size = lib.product(data.shape[:])
     if op.reduction != "add":
         raise Refused("does not hold: reduction == 'add'", "hub/rewrites.yaml:743")
+    at = lib.nd_places(data.shape[:], indices, 0)
+    size = lib.product(data.shape[:])
     column = e.value(
         hub.Concat(axis=0),
         (e.value(hub.Reshape(shape=(-1, 1)), (updates,)), lib.full((1, 1), 0.0)),
@@ -1811,11 +1811,11 @@ def lower_scatter_nd_4(
 ) -> None:
     """ScatterND -> other ops (hub/rewrites.yaml:747)."""
     at = lib.nd_places(data.shape[:], indices, 0)
-    size = lib.product(data.shape[:])
     if op.reduction != "mul":
         raise Refused("does not hold: reduction == 'mul'", "hub/rewrites.yaml:747")
     if lib.most_written(at) != 1:
         raise Refused("does not hold: most_written(at) == 1", "hub/rewrites.yaml:747")
+    size = lib.product(data.shape[:])
     column = e.value(
         hub.Concat(axis=0),
         (e.value(hub.Reshape(shape=(-1, 1)), (updates,)), lib.full((1, 1), 1.0)),
@@ -1847,10 +1847,10 @@ def lower_scatter_nd_5(
     output: Value,
 ) -> None:
     """ScatterND -> other ops (hub/rewrites.yaml:751)."""
-    at = lib.nd_places(data.shape[:], indices, 0)
-    size = lib.product(data.shape[:])
     if op.reduction != "max":
         raise Refused("does not hold: reduction == 'max'", "hub/rewrites.yaml:751")
+    at = lib.nd_places(data.shape[:], indices, 0)
+    size = lib.product(data.shape[:])
     column = e.value(
         hub.Concat(axis=0),
         (
@@ -1885,10 +1885,10 @@ def lower_scatter_nd_6(
     output: Value,
 ) -> None:
     """ScatterND -> other ops (hub/rewrites.yaml:755)."""
-    at = lib.nd_places(data.shape[:], indices, 0)
-    size = lib.product(data.shape[:])
     if op.reduction != "min":
         raise Refused("does not hold: reduction == 'min'", "hub/rewrites.yaml:755")
+    at = lib.nd_places(data.shape[:], indices, 0)
+    size = lib.product(data.shape[:])
     column = e.value(
         hub.Concat(axis=0),
         (
@@ -2023,14 +2023,14 @@ def lower_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Va
 def lower_stft(e: Emit, op: hub.STFT, signal: Value, window: Value | None, output: Value) -> None:
     """STFT -> other ops (hub/rewrites.yaml:820)."""
     frame_step = e.known(op.frame_step)
-    length = op.frame_length if op.frame_length is not None else window.shape[0] if window is not None else 0
-    bins = output.shape[2]
     if signal.rank != 3:
         raise Refused("the signal is real", "hub/rewrites.yaml:824")
     if signal.shape[2] != 1:
         raise Refused("the signal is real", "hub/rewrites.yaml:824")
     if not (window is None or lib.is_constant(window)):
         raise Refused("the window must be known", "hub/rewrites.yaml:826")
+    length = op.frame_length if op.frame_length is not None else window.shape[0] if window is not None else 0
+    bins = output.shape[2]
     kernel = lib.stft_kernel(window if window is not None else None, length, bins)
     bands = e.value(
         hub.Conv(kernel_shape=(length,), strides=(frame_step,)),
@@ -2096,16 +2096,16 @@ def lower_tensor_scatter_1(
     present_cache: Value,
 ) -> None:
     """TensorScatter -> other ops (hub/rewrites.yaml:871)."""
-    along = lib.axis_of(op.axis, past_cache.rank)
-    length = update.shape[along]
-    size = past_cache.shape[along]
-    if length != size:
-        raise Refused("does not hold: length == size", "hub/rewrites.yaml:871")
     if write_indices is not None:
         raise Refused(
             "no layer writes at places that are computed when the model runs",
             "hub/rewrites.yaml:868",
         )
+    along = lib.axis_of(op.axis, past_cache.rank)
+    length = update.shape[along]
+    size = past_cache.shape[along]
+    if length != size:
+        raise Refused("does not hold: length == size", "hub/rewrites.yaml:871")
     e.apply(hub.Identity(), (update,), (present_cache,))
 
 
@@ -2118,16 +2118,16 @@ def lower_tensor_scatter_2(
     present_cache: Value,
 ) -> None:
     """TensorScatter -> other ops (hub/rewrites.yaml:873)."""
-    along = lib.axis_of(op.axis, past_cache.rank)
-    length = update.shape[along]
-    size = past_cache.shape[along]
-    if not length < size:
-        raise Refused("does not hold: length < size", "hub/rewrites.yaml:873")
     if write_indices is not None:
         raise Refused(
             "no layer writes at places that are computed when the model runs",
             "hub/rewrites.yaml:868",
         )
+    along = lib.axis_of(op.axis, past_cache.rank)
+    length = update.shape[along]
+    size = past_cache.shape[along]
+    if not length < size:
+        raise Refused("does not hold: length < size", "hub/rewrites.yaml:873")
     e.apply(
         hub.Concat(axis=along),
         (update, e.value(hub.Slice(starts=(length,), ends=(size,), axes=(along,)), (past_cache,))),

@@ -260,7 +260,8 @@ ENTRIES = (
     Entry(
         "example",
         "an example cannot be read",
-        "The example of an op is its application to types: Relu(float32[2, 3]). That of a pattern "
+        "The example of an op is its application to types: Relu(float32[2, 3]); that of a layer has its "
+        "parameters as well: Pooling(float32[1, 2, 7, 7], pool=MAX, kernel_size=3). That of a pattern "
         "gives a type, or the value of a field, for each free name.",
         "ops:\n  Relu: {layer: ReLU, example: 'float32[2, 3]'}",
         "ops:\n  Relu: {layer: ReLU, example: 'Relu(float32[2, 3])'}",
