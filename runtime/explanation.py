@@ -14,7 +14,7 @@ from caffeforge.runtime import coverage
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.coverage import Condition, Coverage, Entry, Lets, PatternText, Way
 from caffeforge.runtime.errors import UsageError
-from caffeforge.runtime.op import CustomOp, Op, python_name
+from caffeforge.runtime.op import CustomOp, Op, full_name, python_name
 
 NAMES = 6  # so many similar names are listed
 
@@ -66,7 +66,7 @@ def signature(op: type[Op]) -> str:
         else:
             others.append(f"{part} = {'...' if default is None else repr(default)}")
     results = ", ".join(f"{f.name}{marks[f.option]}" for f in op.outputs)
-    name = f"{op.domain}.{op.op_type}" if op.domain else op.op_type
+    name = full_name(op)
     return f"{name}({', '.join([*operands, *required, *others])}) -> {results}"
 
 

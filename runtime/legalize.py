@@ -17,6 +17,7 @@ from caffeforge.runtime.caffe_target import CaffeTarget
 from caffeforge.runtime.emit import C, Emission, LayerCall
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Graph, Node
+from caffeforge.runtime.op import full_name
 from caffeforge.runtime.plane_places import with_plane_places
 from caffeforge.runtime.refusal import Refused, working_out
 from caffeforge.runtime.refusals import Refusal, refused
@@ -161,7 +162,7 @@ class Legalizer(Generic[C]):
     def _refusal(self, node: Node) -> Refusal:
         rule = self.target.rule(node)
         refusal = Refusal(node, otherwise=rule.otherwise if rule else "")
-        name = f"{node.op.domain}.{node.op.op_type}" if node.op.domain else node.op.op_type
+        name = full_name(node.op)
         if not self._alternatives(node) and self.target.why_not(node):
             refusal.reasons.append(("", self.target.why_not(node)))
         elif not self._alternatives(node):

@@ -25,7 +25,7 @@ from caffeforge.generated.hub.caffe_ops import CUSTOM
 from caffeforge.runtime.array import Array, Dense
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Dim, Graph, Node, Symbol, Value
-from caffeforge.runtime.op import CustomOp, Op, python_name
+from caffeforge.runtime.op import CustomOp, Op, full_name, python_name
 
 SHOWN = 8  # constants of up to this many elements are printed
 
@@ -87,7 +87,7 @@ def _listed(value: Any) -> str:
 def _statement(node: Node, names: _Names) -> str:
     operands = [names.of(v) if v is not None else "None" for v in node.inputs]
     fields = [f"{python_name(a.name)}={value!r}" for a, value in node.op.fields()]
-    op = f"{node.op.domain}.{node.op.op_type}" if node.op.domain else node.op.op_type
+    op = full_name(node.op)
     results = ", ".join(names.of(v) for v in node.outputs)
     types = ", ".join(v.type_text() for v in node.outputs)
     return f"{results} = {op}({', '.join([*operands, *fields])})  # {node.name}: {types}"

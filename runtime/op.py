@@ -97,6 +97,11 @@ class CustomOp(NamedTuple):
     torch: str
 
 
+def full_name(op: Op | type[Op]) -> str:
+    """Return an op's name as mappings write it, dotted where it is not of ONNX's domain."""
+    return f"{op.domain}.{op.op_type}" if op.domain else op.op_type
+
+
 def python_name(name: str) -> str:
     """Return an ONNX or proto name as a Python identifier: keywords get a trailing underscore.
 

@@ -16,6 +16,7 @@ from caffeforge.runtime.backend import Alternative, Backend, Reader, Rule
 from caffeforge.runtime.coverage import Condition, Way
 from caffeforge.runtime.emit import Emit
 from caffeforge.runtime.errors import GraphError
+from caffeforge.runtime.op import full_name
 from caffeforge.runtime.pattern import Pattern
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused
@@ -58,7 +59,7 @@ class Observer:
         self.seen: dict[tuple[str, Condition], set[bool]] = {}
         self.backend = replace(
             backend,
-            rules={op: self._rule(op.op_type, rule) for op, rule in backend.rules.items()},
+            rules={op: self._rule(full_name(op), rule) for op, rule in backend.rules.items()},
             patterns=tuple(self._pattern(pattern) for pattern in backend.patterns),
             readers={name: self._reader(name, reader) for name, reader in backend.readers.items()},
             constraints={

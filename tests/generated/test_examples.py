@@ -96,7 +96,7 @@ class Run:
     trials: list[Trial]
 
 
-@pytest.fixture(scope="module", params=backends.names())
+@pytest.fixture(scope="module", params=sorted(UNTAKEN))
 def run(request: pytest.FixtureRequest) -> Run:
     backend = backends.find(request.param)
     observer = Observer(backend)

@@ -14,6 +14,7 @@ from caffeforge.generator.generate import generate, write
 from caffeforge.runtime import CaffeforgeError, cli
 from caffeforge.runtime.backends import find
 from caffeforge.runtime.graph import Graph
+from caffeforge.runtime.op import full_name
 
 MAPPING = """\
 backend: vendory
@@ -242,7 +243,7 @@ def test_coverage_agrees_with_the_tables(vendory: str, capsys: pytest.CaptureFix
     (found,) = json.loads(output(capsys, "coverage", vendory, "--json"))
     written = [name for names in found["ops"].values() for name in names]
     backend = find(vendory)
-    assert sorted(written) == sorted(op.op_type for op in backend.rules)
+    assert sorted(written) == sorted(map(full_name, backend.rules))
     assert found["layers"] == list(backend.readers)
     assert set(found["layers_without_rule"]) == set(backend.layer_types) - set(backend.readers)
     assert {"Abs", "Neg"} <= set(found["ops_without_rule"])
