@@ -86,42 +86,43 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "And": Entry(
-        "bvlc/mapping.yaml:144",
+        "bvlc/mapping.yaml:148",
         (
             Way(
-                "bvlc/mapping.yaml:146",
+                "bvlc/mapping.yaml:150",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:146",
+                        "bvlc/mapping.yaml:150",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:149",
+                "bvlc/mapping.yaml:153",
                 rewrite="C = And(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:149", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:153", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:152",
+        "bvlc/mapping.yaml:160",
         (
             Way(
-                "bvlc/mapping.yaml:158",
-                layers=("ArgMax", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:158", "select_last_index == 1"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:166",
-                layers=("Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:166", "along == data.rank - 1"),),
+                layers=("ArgMax", "Reshape"),
+                conditions=(Condition("bvlc/mapping.yaml:166", "select_last_index == 1"),),
+                parts=(Condition("bvlc/mapping.yaml:170", "keepdims == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:176",
+                "bvlc/mapping.yaml:174",
+                layers=("Reshape", "Pooling", "Reshape"),
+                conditions=(Condition("bvlc/mapping.yaml:174", "along == data.rank - 1"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:184",
                 rewrite="places = ArgMax(Transpose(data, perm=order), axis=-1, keepdims=0)\nreduced = Reshape(places, shape=free_batch(reduced.shape, along != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:176", "along != data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:184", "along != data.rank - 1"),),
             ),
         ),
         let=(
@@ -131,70 +132,74 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ArgMin": Entry(
-        "bvlc/mapping.yaml:184",
+        "bvlc/mapping.yaml:194",
         (
             Way(
-                "bvlc/mapping.yaml:185",
+                "bvlc/mapping.yaml:195",
                 rewrite="reduced = ArgMax(Neg(data), axis=axis, keepdims=keepdims, select_last_index=select_last_index)",
             ),
         ),
     ),
     "AveragePool": Entry(
-        "bvlc/mapping.yaml:187",
+        "bvlc/mapping.yaml:198",
         (
             Way(
-                "bvlc/mapping.yaml:197",
+                "bvlc/mapping.yaml:208",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:197",
+                        "bvlc/mapping.yaml:208",
                         "plain and begins == zeros(2) and count_include_pad == 0 and sizes == Y.shape[2:] and caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:206",
+                "bvlc/mapping.yaml:217",
                 layers=("Pooling", "Slice", "Slice"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:206",
+                        "bvlc/mapping.yaml:217",
                         "plain and counted and begins == pads[2:] and caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins) and covers(sizes, Y.shape[2:])",
                     ),
                 ),
+                parts=(
+                    Condition("bvlc/mapping.yaml:228", "sizes[0] > Y.shape[2]"),
+                    Condition("bvlc/mapping.yaml:232", "sizes[1] > Y.shape[3]"),
+                ),
             ),
             Way(
-                "bvlc/mapping.yaml:226",
+                "bvlc/mapping.yaml:237",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = AveragePool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:226",
+                        "bvlc/mapping.yaml:237",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:230",
+                "bvlc/mapping.yaml:241",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = AveragePool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]], count_include_pad=count_include_pad)\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:230", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:241", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:235",
+                "bvlc/mapping.yaml:246",
                 rewrite="mean = AveragePool(X, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads, count_include_pad=1)\nY = Mul(mean, padding_share(X.shape[2:], kernel_shape, strides, dilations, pads, Y.shape[2:]))",
-                conditions=(Condition("bvlc/mapping.yaml:235", "not counted"),),
+                conditions=(Condition("bvlc/mapping.yaml:246", "not counted"),),
             ),
             Way(
-                "bvlc/mapping.yaml:239",
+                "bvlc/mapping.yaml:250",
                 rewrite="Y = Conv(X, full([X.shape[1], 1] + kernel_shape, weight), kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads, group=X.shape[1])",
                 let=(("weight", "1 / product(kernel_shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:239", "counted and dilations != ones(axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:250", "counted and dilations != ones(axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:244",
+                "bvlc/mapping.yaml:255",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:])\nY = AveragePool(padded, kernel_shape=kernel_shape, strides=strides)",
-                conditions=(Condition("bvlc/mapping.yaml:244", "counted and pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:255", "counted and pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:248",
+                "bvlc/mapping.yaml:259",
                 rewrite="flat = AveragePool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(AveragePool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
@@ -203,7 +208,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:248",
+                        "bvlc/mapping.yaml:259",
                         "axes == 3 and pads == zeros(6) and dilations == ones(3)",
                     ),
                 ),
@@ -220,14 +225,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "bvlc/mapping.yaml:260",
+        "bvlc/mapping.yaml:281",
         (
             Way(
-                "bvlc/mapping.yaml:261",
+                "bvlc/mapping.yaml:282",
                 layers=("BatchNorm", "Scale"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:262",
+                        "bvlc/mapping.yaml:283",
                         "training_mode == 0",
                         "batch statistics are for training",
                     ),
@@ -236,14 +241,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxPool": Entry(
-        "bvlc/mapping.yaml:273",
+        "bvlc/mapping.yaml:295",
         (
             Way(
-                "bvlc/mapping.yaml:274",
+                "bvlc/mapping.yaml:296",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:275",
+                        "bvlc/mapping.yaml:297",
                         "caffe_windows_inside(X.shape[2:], kernel_shape, strides, pads)",
                         "a window lies outside the input",
                     ),
@@ -252,76 +257,76 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "bvlc/mapping.yaml:288",
+        "bvlc/mapping.yaml:310",
         (
             Way(
-                "bvlc/mapping.yaml:289",
+                "bvlc/mapping.yaml:311",
                 layers=("Deconvolution", "Deconvolution", "Bias", "AbsVal", "Threshold", "Power", "Eltwise"),
             ),
         ),
     ),
-    "caffe.Places": Entry("bvlc/mapping.yaml:312", (Way("bvlc/mapping.yaml:313", layers=("Bias",)),)),
+    "caffe.Places": Entry("bvlc/mapping.yaml:334", (Way("bvlc/mapping.yaml:335", layers=("Bias",)),)),
     "Cast": Entry(
-        "bvlc/mapping.yaml:317",
+        "bvlc/mapping.yaml:339",
         (
             Way(
-                "bvlc/mapping.yaml:319",
+                "bvlc/mapping.yaml:341",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:319", 'to != element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:341", 'to != element_type("bool")'),),
             ),
             Way(
-                "bvlc/mapping.yaml:321",
+                "bvlc/mapping.yaml:343",
                 rewrite="output = Greater(Abs(input), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:321", 'to == element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:343", 'to == element_type("bool")'),),
             ),
         ),
     ),
     "Clip": Entry(
-        "bvlc/mapping.yaml:325",
+        "bvlc/mapping.yaml:350",
         (
             Way(
-                "bvlc/mapping.yaml:327",
+                "bvlc/mapping.yaml:352",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:327", "not has(min) and not has(max)"),),
+                conditions=(Condition("bvlc/mapping.yaml:352", "not has(min) and not has(max)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:329",
+                "bvlc/mapping.yaml:354",
                 layers=("ReLU",),
-                conditions=(Condition("bvlc/mapping.yaml:329", "has(min) and not has(max) and min == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:354", "has(min) and not has(max) and min == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:331",
+                "bvlc/mapping.yaml:356",
                 layers=("Power", "Eltwise"),
-                conditions=(Condition("bvlc/mapping.yaml:331", "has(min) and not has(max) and min != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:356", "has(min) and not has(max) and min != 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:339",
+                "bvlc/mapping.yaml:364",
                 layers=("Power", "Power", "Eltwise", "Power"),
-                conditions=(Condition("bvlc/mapping.yaml:339", "has(max) and not has(min)"),),
+                conditions=(Condition("bvlc/mapping.yaml:364", "has(max) and not has(min)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:353",
+                "bvlc/mapping.yaml:378",
                 rewrite="output = Clip(Clip(input, min=min), max=max)",
-                conditions=(Condition("bvlc/mapping.yaml:353", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("bvlc/mapping.yaml:378", "has(min) and has(max) and min <= max"),),
             ),
         ),
         otherwise="bounds that are known, the lower one first",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:360",
+        "bvlc/mapping.yaml:390",
         (
             Way(
-                "bvlc/mapping.yaml:362",
+                "bvlc/mapping.yaml:392",
                 layers=("Concat",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:362",
+                        "bvlc/mapping.yaml:392",
                         "len(inputs) > 0 and all([not is_constant(x) for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:366",
+                "bvlc/mapping.yaml:396",
                 rewrite="grain = Mul(Slice(first_computed(inputs), starts=[0], ends=[1], axes=[along]), 0.0)\nconcat_result = Concat(*[Add(Tile(grain, repeats=n), x) if is_constant(x) else x for x, n in zip(inputs, counts)], axis=along)",
                 let=(
                     ("along", "axis_of(axis, concat_result.rank)"),
@@ -329,84 +334,84 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:366",
+                        "bvlc/mapping.yaml:396",
                         "not all([not is_constant(x) for x in inputs]) and axis_of(axis, concat_result.rank) != 0 and all([x.shape[0] == 1 for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:373",
+                "bvlc/mapping.yaml:403",
                 rewrite="concat_result = Concat(*[Identity(x) if is_constant(x) else x for x in inputs], axis=axis)",
-                conditions=(Condition("bvlc/mapping.yaml:373", "not all([not is_constant(x) for x in inputs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:403", "not all([not is_constant(x) for x in inputs])"),),
             ),
         ),
     ),
     "Conv": Entry(
-        "bvlc/mapping.yaml:377",
+        "bvlc/mapping.yaml:410",
         (
             Way(
-                "bvlc/mapping.yaml:381",
+                "bvlc/mapping.yaml:414",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:381", "axes == 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:414", "axes == 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:395",
+                "bvlc/mapping.yaml:428",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:395", "axes != 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:428", "axes != 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:407",
+                "bvlc/mapping.yaml:440",
                 rewrite="every = Conv(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=even + even, group=group)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(
                     ("even", "pads_by_stride(pads[:axes], pads[axes:], strides)"),
                     ("skipped", "quotient(sub(even, pads[:axes]), strides)"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:407", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:440", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(("axes", "len(kernel_shape)"),),
     ),
     "ConvTranspose": Entry(
-        "bvlc/mapping.yaml:418",
+        "bvlc/mapping.yaml:453",
         (
             Way(
-                "bvlc/mapping.yaml:426",
+                "bvlc/mapping.yaml:461",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:426",
+                        "bvlc/mapping.yaml:461",
                         "axes == 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:442",
+                "bvlc/mapping.yaml:477",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:442",
+                        "bvlc/mapping.yaml:477",
                         "axes != 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:456",
+                "bvlc/mapping.yaml:491",
                 layers=("Deconvolution",),
                 let=(("k", "[t * (n - 1) + 1 + e for n, t, e in zip(kernel_shape, d, extra)]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:456",
+                        "bvlc/mapping.yaml:491",
                         "pads[:axes] == pads[axes:] and not divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:468",
+                "bvlc/mapping.yaml:503",
                 rewrite="every = ConvTranspose(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=d, pads=even + even, group=group, output_padding=extra)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(("skipped", "sub(pads[:axes], even)"),),
-                conditions=(Condition("bvlc/mapping.yaml:468", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:503", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(
@@ -417,49 +422,49 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "bvlc/mapping.yaml:476",
+        "bvlc/mapping.yaml:515",
         (
             Way(
-                "bvlc/mapping.yaml:478",
+                "bvlc/mapping.yaml:517",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:478",
+                        "bvlc/mapping.yaml:517",
                         "is_scalar(B) and scalar(B) != 0 and A.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:482",
+                "bvlc/mapping.yaml:521",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:482",
+                        "bvlc/mapping.yaml:521",
                         "is_scalar(A) and scalar(A) != 0 and B.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:486",
+                "bvlc/mapping.yaml:525",
                 rewrite="C = Mul(A, inverse(B))",
-                conditions=(Condition("bvlc/mapping.yaml:486", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:525", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:488",
+                "bvlc/mapping.yaml:527",
                 rewrite="C = Mul(A, Reciprocal(B))",
-                conditions=(Condition("bvlc/mapping.yaml:488", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:527", "not is_constant(B)"),),
             ),
         ),
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:495",
+        "bvlc/mapping.yaml:535",
         (
             Way(
-                "bvlc/mapping.yaml:496",
+                "bvlc/mapping.yaml:536",
                 layers=("Dropout",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:497",
+                        "bvlc/mapping.yaml:537",
                         "not has(training_mode) or not training_mode",
                         "dropping is for training",
                     ),
@@ -467,24 +472,24 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "Elu": Entry("bvlc/mapping.yaml:503", (Way("bvlc/mapping.yaml:504", layers=("ELU",)),)),
+    "Elu": Entry("bvlc/mapping.yaml:544", (Way("bvlc/mapping.yaml:545", layers=("ELU",)),)),
     "Equal": Entry(
-        "bvlc/mapping.yaml:508",
-        (Way("bvlc/mapping.yaml:509", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
+        "bvlc/mapping.yaml:549",
+        (Way("bvlc/mapping.yaml:550", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
     ),
-    "Exp": Entry("bvlc/mapping.yaml:512", (Way("bvlc/mapping.yaml:513", layers=("Exp",)),)),
+    "Exp": Entry("bvlc/mapping.yaml:553", (Way("bvlc/mapping.yaml:554", layers=("Exp",)),)),
     "Expand": Entry(
-        "bvlc/mapping.yaml:516",
+        "bvlc/mapping.yaml:557",
         (
             Way(
-                "bvlc/mapping.yaml:521",
+                "bvlc/mapping.yaml:562",
                 rewrite="output = Expand(Reshape(input, shape=old), shape=output.shape[:])",
-                conditions=(Condition("bvlc/mapping.yaml:521", "input.rank < output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:562", "input.rank < output.rank"),),
             ),
             Way(
-                "bvlc/mapping.yaml:523",
+                "bvlc/mapping.yaml:564",
                 rewrite="output = Tile(input, repeats=counts)",
-                conditions=(Condition("bvlc/mapping.yaml:523", "input.rank == output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:564", "input.rank == output.rank"),),
             ),
         ),
         let=(
@@ -493,101 +498,101 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:527",
+        "bvlc/mapping.yaml:570",
         (
             Way(
-                "bvlc/mapping.yaml:529",
+                "bvlc/mapping.yaml:572",
                 layers=("Flatten",),
-                conditions=(Condition("bvlc/mapping.yaml:529", "axis == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:572", "axis == 1"),),
             ),
-            Way("bvlc/mapping.yaml:532", rewrite="output = Reshape(input, shape=output.shape[:])"),
+            Way("bvlc/mapping.yaml:575", rewrite="output = Reshape(input, shape=output.shape[:])"),
         ),
     ),
     "Gather": Entry(
-        "bvlc/mapping.yaml:535",
+        "bvlc/mapping.yaml:580",
         (
             Way(
-                "bvlc/mapping.yaml:539",
+                "bvlc/mapping.yaml:584",
                 hook="gather",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:539",
+                        "bvlc/mapping.yaml:584",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:541",
+                "bvlc/mapping.yaml:586",
                 rewrite="output = Concat(*[Slice(data, starts=[r[0]], ends=[r[1]], axes=[along]) for r in runs], axis=along)",
                 let=(("runs", "runs_of(places_along(indices, data.shape[along]))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:541",
+                        "bvlc/mapping.yaml:586",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:545",
+                        "bvlc/mapping.yaml:590",
                         "len(runs) <= 64",
                         "the axis would be cut into more than 64 pieces",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:548",
+                "bvlc/mapping.yaml:594",
                 rewrite="taken = Gather(data, reshape(indices, [product(indices.shape)]), axis=along)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:548",
+                        "bvlc/mapping.yaml:594",
                         "is_constant(indices) and not is_constant(data) and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:552",
+                "bvlc/mapping.yaml:598",
                 layers=("Embed",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:552",
+                        "bvlc/mapping.yaml:598",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:557",
+                "bvlc/mapping.yaml:603",
                 rewrite="rows = Gather(reshape(data, [data.shape[0], product(data.shape[1:])]), indices, axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:557",
+                        "bvlc/mapping.yaml:603",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank != 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:561",
+                "bvlc/mapping.yaml:607",
                 layers=("BatchReindex",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:561",
+                        "bvlc/mapping.yaml:607",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:563",
+                "bvlc/mapping.yaml:609",
                 rewrite="rows = Gather(data, Reshape(indices, shape=[-1]), axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:563",
+                        "bvlc/mapping.yaml:609",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:567",
+                "bvlc/mapping.yaml:613",
                 rewrite="columns = Reshape(data, shape=[-1, data.shape[along], product(data.shape[along + 1:])])\ntaken = MatMul(one_hot(data.shape[along], whole_numbers(indices)), columns)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:567",
+                        "bvlc/mapping.yaml:613",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
@@ -597,59 +602,59 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "bvlc/mapping.yaml:574",
+        "bvlc/mapping.yaml:628",
         (
             Way(
-                "bvlc/mapping.yaml:578",
+                "bvlc/mapping.yaml:632",
                 rewrite="Y = Gemm(Transpose(A, perm=[1, 0]), B, C, alpha=alpha, beta=beta, transB=transB)",
-                conditions=(Condition("bvlc/mapping.yaml:578", "transA == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:632", "transA == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:580",
+                "bvlc/mapping.yaml:634",
                 layers=("InnerProduct",),
-                conditions=(Condition("bvlc/mapping.yaml:580", "is_constant(B) and plain and not has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:634", "is_constant(B) and plain and not has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:585",
+                "bvlc/mapping.yaml:639",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:585",
+                        "bvlc/mapping.yaml:639",
                         "is_constant(B) and plain and has(C) and is_constant(C) and span_of(Y.shape, C.shape) in ((1, 2), (0, 0))",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:592",
+                "bvlc/mapping.yaml:646",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), times(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:592", "has(C) and is_constant(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:646", "has(C) and is_constant(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:594",
+                "bvlc/mapping.yaml:648",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), Mul(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:594", "has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:648", "has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:596",
+                "bvlc/mapping.yaml:650",
                 rewrite="Y = Mul(Gemm(A, B, transB=transB), alpha)",
-                conditions=(Condition("bvlc/mapping.yaml:596", "not has(C) and alpha != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:650", "not has(C) and alpha != 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:598",
+                "bvlc/mapping.yaml:652",
                 rewrite="Y = MatMul(A, Transpose(B, perm=[1, 0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:598",
+                        "bvlc/mapping.yaml:652",
                         "not has(C) and not is_constant(B) and transB == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:600",
+                "bvlc/mapping.yaml:654",
                 rewrite="Y = MatMul(A, B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:600",
+                        "bvlc/mapping.yaml:654",
                         "not has(C) and not is_constant(B) and transB == 0",
                     ),
                 ),
@@ -658,109 +663,109 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("plain", "alpha == 1.0 and (not has(C) or beta == 1.0)"),),
     ),
     "GlobalAveragePool": Entry(
-        "bvlc/mapping.yaml:606",
+        "bvlc/mapping.yaml:666",
         (
             Way(
-                "bvlc/mapping.yaml:608",
+                "bvlc/mapping.yaml:668",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:608", "X.rank == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:668", "X.rank == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:611",
+                "bvlc/mapping.yaml:671",
                 rewrite="Y = ReduceMean(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:611", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:671", "X.rank != 4"),),
             ),
         ),
     ),
     "GlobalMaxPool": Entry(
-        "bvlc/mapping.yaml:615",
+        "bvlc/mapping.yaml:677",
         (
             Way(
-                "bvlc/mapping.yaml:617",
+                "bvlc/mapping.yaml:679",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:617", "X.rank == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:679", "X.rank == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:620",
+                "bvlc/mapping.yaml:682",
                 rewrite="Y = ReduceMax(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:620", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:682", "X.rank != 4"),),
             ),
         ),
     ),
     "Greater": Entry(
-        "bvlc/mapping.yaml:624",
+        "bvlc/mapping.yaml:688",
         (
             Way(
-                "bvlc/mapping.yaml:626",
+                "bvlc/mapping.yaml:690",
                 layers=("Threshold",),
-                conditions=(Condition("bvlc/mapping.yaml:626", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:690", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:630",
+                "bvlc/mapping.yaml:694",
                 layers=("Power", "Threshold"),
-                conditions=(Condition("bvlc/mapping.yaml:630", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:694", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:637",
+                "bvlc/mapping.yaml:701",
                 rewrite="C = Greater(Sub(A, B), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:637", "not is_scalar(A) and not is_scalar(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:701", "not is_scalar(A) and not is_scalar(B)"),),
             ),
         ),
     ),
     "GreaterOrEqual": Entry(
-        "bvlc/mapping.yaml:641",
-        (Way("bvlc/mapping.yaml:642", rewrite="C = Not(Greater(B, A))"),),
+        "bvlc/mapping.yaml:708",
+        (Way("bvlc/mapping.yaml:709", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "bvlc/mapping.yaml:644",
+        "bvlc/mapping.yaml:712",
         (
             Way(
-                "bvlc/mapping.yaml:645",
+                "bvlc/mapping.yaml:713",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
                 let=(("count", "product(X.shape[1:]) // num_groups"),),
             ),
         ),
     ),
-    "GRU": Entry("bvlc/mapping.yaml:673", (Way("bvlc/mapping.yaml:674", hook="unrolled"),)),
+    "GRU": Entry("bvlc/mapping.yaml:741", (Way("bvlc/mapping.yaml:742", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "bvlc/mapping.yaml:676",
-        (Way("bvlc/mapping.yaml:677", layers=("Power", "ReLU", "Power", "ReLU")),),
+        "bvlc/mapping.yaml:745",
+        (Way("bvlc/mapping.yaml:746", layers=("Power", "ReLU", "Power", "ReLU")),),
     ),
     "Identity": Entry(
-        "bvlc/mapping.yaml:686",
+        "bvlc/mapping.yaml:755",
         (
             Way(
-                "bvlc/mapping.yaml:688",
+                "bvlc/mapping.yaml:757",
                 layers=("Parameter",),
-                conditions=(Condition("bvlc/mapping.yaml:688", "is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:757", "is_constant(input)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:693",
+                "bvlc/mapping.yaml:762",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:693", "not is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:762", "not is_constant(input)"),),
             ),
         ),
     ),
     "InstanceNormalization": Entry(
-        "bvlc/mapping.yaml:697",
+        "bvlc/mapping.yaml:768",
         (
             Way(
-                "bvlc/mapping.yaml:698",
+                "bvlc/mapping.yaml:769",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("count", "product(input.shape[2:])"),),
             ),
         ),
     ),
     "LayerNormalization": Entry(
-        "bvlc/mapping.yaml:722",
+        "bvlc/mapping.yaml:793",
         (
             Way(
-                "bvlc/mapping.yaml:723",
+                "bvlc/mapping.yaml:794",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:727",
+                        "bvlc/mapping.yaml:798",
                         "start > 0 and not has(Mean) and not has(InvStdDev)",
                         "the statistics are no outputs here",
                     ),
@@ -768,162 +773,162 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "LeakyRelu": Entry("bvlc/mapping.yaml:753", (Way("bvlc/mapping.yaml:754", layers=("ReLU",)),)),
-    "Less": Entry("bvlc/mapping.yaml:758", (Way("bvlc/mapping.yaml:759", rewrite="C = Greater(B, A)"),)),
+    "LeakyRelu": Entry("bvlc/mapping.yaml:825", (Way("bvlc/mapping.yaml:826", layers=("ReLU",)),)),
+    "Less": Entry("bvlc/mapping.yaml:830", (Way("bvlc/mapping.yaml:831", rewrite="C = Greater(B, A)"),)),
     "LessOrEqual": Entry(
-        "bvlc/mapping.yaml:761",
-        (Way("bvlc/mapping.yaml:762", rewrite="C = Not(Greater(A, B))"),),
+        "bvlc/mapping.yaml:834",
+        (Way("bvlc/mapping.yaml:835", rewrite="C = Not(Greater(A, B))"),),
     ),
-    "Log": Entry("bvlc/mapping.yaml:764", (Way("bvlc/mapping.yaml:765", layers=("Log",)),)),
+    "Log": Entry("bvlc/mapping.yaml:838", (Way("bvlc/mapping.yaml:839", layers=("Log",)),)),
     "LRN": Entry(
-        "bvlc/mapping.yaml:767",
+        "bvlc/mapping.yaml:842",
         (
             Way(
-                "bvlc/mapping.yaml:769",
+                "bvlc/mapping.yaml:844",
                 layers=("LRN",),
-                conditions=(Condition("bvlc/mapping.yaml:769", "X.rank == 4 and size % 2 == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:844", "X.rank == 4 and size % 2 == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:772",
+                "bvlc/mapping.yaml:847",
                 rewrite="column = Reshape(X, shape=[0, X.shape[1], places, 1])\nnormal = LRN(column, size=size, alpha=alpha, beta=beta, bias=bias)\nY = Reshape(normal, shape=[0] + X.shape[1:])",
                 let=(("places", "product(X.shape[2:])"),),
-                conditions=(Condition("bvlc/mapping.yaml:772", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:847", "X.rank != 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:780",
+                "bvlc/mapping.yaml:855",
                 rewrite="mean = Conv(Mul(X, X), reshape(band(channels, size), [channels, channels, 1, 1]), kernel_shape=[1, 1])\nY = Mul(X, Pow(Add(Mul(mean, alpha), bias), -beta))",
                 let=(("channels", "X.shape[1]"),),
-                conditions=(Condition("bvlc/mapping.yaml:780", "X.rank == 4 and size % 2 == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:855", "X.rank == 4 and size % 2 == 0"),),
             ),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:788", (Way("bvlc/mapping.yaml:789", hook="lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:864", (Way("bvlc/mapping.yaml:865", hook="lstm"),)),
     "MatMul": Entry(
-        "bvlc/mapping.yaml:791",
+        "bvlc/mapping.yaml:868",
         (
             Way(
-                "bvlc/mapping.yaml:793",
+                "bvlc/mapping.yaml:870",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:793",
+                        "bvlc/mapping.yaml:870",
                         "is_constant(B) and not is_constant(A) and A.rank >= 2 and B.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:801",
+                "bvlc/mapping.yaml:878",
                 rewrite="stack = Reshape(B, shape=[-1, depth, 1, width])\nmixed = Conv(stack, reshape(A, [rows, depth, 1, 1]), kernel_shape=[1, 1])\nY = Reshape(mixed, shape=free_batch(Y.shape, B.rank > 2))",
                 let=(("rows", "A.shape[0]"), ("depth", "A.shape[1]"), ("width", "B.shape[-1]")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:801",
+                        "bvlc/mapping.yaml:878",
                         "is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:810",
+                "bvlc/mapping.yaml:887",
                 rewrite="Y = MatMul(Identity(A), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:810",
+                        "bvlc/mapping.yaml:887",
                         "is_constant(A) and not is_constant(B) and A.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:812",
+                "bvlc/mapping.yaml:889",
                 rewrite="Y = MatMul(A, Identity(B))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:812",
+                        "bvlc/mapping.yaml:889",
                         "is_constant(B) and not is_constant(A) and B.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:815",
+                "bvlc/mapping.yaml:892",
                 rewrite="rows = Unsqueeze(A, axes=[-2])\ncolumns = Unsqueeze(Transpose(B, perm=back), axes=[-3])\nY = ReduceSum(Mul(rows, columns), axes=[-1], keepdims=0)",
                 let=(("back", "[i for i in range(B.rank - 2)] + [B.rank - 1, B.rank - 2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:815",
+                        "bvlc/mapping.yaml:892",
                         "not is_constant(A) and not is_constant(B) and A.rank >= 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:822",
+                "bvlc/mapping.yaml:899",
                 rewrite="Y = Squeeze(MatMul(Unsqueeze(A, axes=[0]), B), axes=[-2])",
-                conditions=(Condition("bvlc/mapping.yaml:822", "A.rank == 1 and B.rank >= 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:899", "A.rank == 1 and B.rank >= 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:824",
+                "bvlc/mapping.yaml:901",
                 rewrite="Y = Squeeze(MatMul(A, Unsqueeze(B, axes=[1])), axes=[-1])",
-                conditions=(Condition("bvlc/mapping.yaml:824", "B.rank == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:901", "B.rank == 1"),),
             ),
         ),
     ),
     "Max": Entry(
-        "bvlc/mapping.yaml:828",
+        "bvlc/mapping.yaml:912",
         (
             Way(
-                "bvlc/mapping.yaml:830",
+                "bvlc/mapping.yaml:914",
                 rewrite="max = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:830", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:914", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:832",
+                "bvlc/mapping.yaml:916",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:832",
+                        "bvlc/mapping.yaml:916",
                         "len(data_0) >= 2 and all([x.shape == max.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:835",
+                "bvlc/mapping.yaml:919",
                 rewrite="max = Clip(data_0[0], min=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:835",
+                        "bvlc/mapping.yaml:919",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:837",
+                "bvlc/mapping.yaml:921",
                 rewrite="max = Clip(data_0[1], min=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:837",
+                        "bvlc/mapping.yaml:921",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:839",
+                "bvlc/mapping.yaml:923",
                 rewrite="max = Max(*[Expand(x, shape=max.shape[:]) for x in data_0])",
-                conditions=(Condition("bvlc/mapping.yaml:839", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:923", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:841",
+                "bvlc/mapping.yaml:925",
                 rewrite="max = Max(data_0[0], Add(Mul(data_0[0], 0.0), data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:841",
+                        "bvlc/mapping.yaml:925",
                         "len(data_0) == 2 and is_constant(data_0[1]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:843",
+                "bvlc/mapping.yaml:927",
                 rewrite="max = Max(data_0[1], Add(Mul(data_0[1], 0.0), data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:843",
+                        "bvlc/mapping.yaml:927",
                         "len(data_0) == 2 and is_constant(data_0[0]) and data_0[1].shape == max.shape",
                     ),
                 ),
@@ -931,57 +936,57 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "bvlc/mapping.yaml:847",
+        "bvlc/mapping.yaml:938",
         (
             Way(
-                "bvlc/mapping.yaml:861",
+                "bvlc/mapping.yaml:953",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:861", "inside and sizes == Y.shape[2:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:953", "inside and sizes == Y.shape[2:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:872",
+                "bvlc/mapping.yaml:964",
                 rewrite="every = MaxPool(X, kernel_shape=kernel_shape, strides=strides, pads=begins + add(begins, over))\nY = Slice(every, starts=[0, 0], ends=Y.shape[2:], axes=[2, 3])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:872",
+                        "bvlc/mapping.yaml:964",
                         "inside and sizes != Y.shape[2:] and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:877",
+                "bvlc/mapping.yaml:969",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = MaxPool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:877",
+                        "bvlc/mapping.yaml:969",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:881",
+                "bvlc/mapping.yaml:973",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = MaxPool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]])\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:881", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:973", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:886",
+                "bvlc/mapping.yaml:978",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
-                conditions=(Condition("bvlc/mapping.yaml:886", "pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:978", "pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:890",
+                "bvlc/mapping.yaml:982",
                 layers=("Im2col", "Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:890", "axes == 2 and dilations != ones(2)"),),
+                conditions=(Condition("bvlc/mapping.yaml:982", "axes == 2 and dilations != ones(2)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:900",
+                "bvlc/mapping.yaml:992",
                 rewrite="flat = MaxPool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:], dilations=dilations[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(MaxPool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1], dilations=[dilations[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
                     ("s", "strides"),
                     ("planes", "[0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4]]"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:900", "axes == 3"),),
+                conditions=(Condition("bvlc/mapping.yaml:992", "axes == 3"),),
             ),
         ),
         otherwise="windows of one to three axes, each of which holds an element of the input",
@@ -996,21 +1001,21 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:857",
+                "bvlc/mapping.yaml:948",
                 "not has(Indices)",
                 "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             ),
         ),
     ),
     "Mean": Entry(
-        "bvlc/mapping.yaml:912",
+        "bvlc/mapping.yaml:1012",
         (
             Way(
-                "bvlc/mapping.yaml:913",
+                "bvlc/mapping.yaml:1013",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:914",
+                        "bvlc/mapping.yaml:1014",
                         "len(data_0) >= 2 and all([x.shape == mean.shape for x in data_0])",
                         "two or more tensors of one shape are taken",
                     ),
@@ -1019,187 +1024,187 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MeanVarianceNormalization": Entry(
-        "bvlc/mapping.yaml:920",
+        "bvlc/mapping.yaml:1021",
         (
             Way(
-                "bvlc/mapping.yaml:925",
+                "bvlc/mapping.yaml:1027",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:925", "normal_axes(axes, 4) == (2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1027", "normal_axes(axes, 4) == (2, 3)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:927",
+                "bvlc/mapping.yaml:1029",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:927", "normal_axes(axes, 4) == (1, 2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1029", "normal_axes(axes, 4) == (1, 2, 3)"),),
             ),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:922", "X.rank == 4", "MVN takes blobs of four axes"),),
+        conditions=(Condition("bvlc/mapping.yaml:1023", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "bvlc/mapping.yaml:931",
+        "bvlc/mapping.yaml:1037",
         (
             Way(
-                "bvlc/mapping.yaml:933",
+                "bvlc/mapping.yaml:1039",
                 rewrite="min = Clip(data_0[0], max=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:933",
+                        "bvlc/mapping.yaml:1039",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:935",
+                "bvlc/mapping.yaml:1041",
                 rewrite="min = Clip(data_0[1], max=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:935",
+                        "bvlc/mapping.yaml:1041",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:937",
+                "bvlc/mapping.yaml:1043",
                 rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
-                conditions=(Condition("bvlc/mapping.yaml:937", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1043", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:939",
+                "bvlc/mapping.yaml:1045",
                 rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
-                conditions=(Condition("bvlc/mapping.yaml:939", "len(data_0) == 2 and is_constant(data_0[1])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1045", "len(data_0) == 2 and is_constant(data_0[1])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:941",
+                "bvlc/mapping.yaml:1047",
                 rewrite="min = Neg(Max(Neg(data_0[1]), negative(data_0[0])))",
-                conditions=(Condition("bvlc/mapping.yaml:941", "len(data_0) == 2 and is_constant(data_0[0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1047", "len(data_0) == 2 and is_constant(data_0[0])"),),
             ),
         ),
     ),
     "Mul": Entry(
-        "bvlc/mapping.yaml:945",
+        "bvlc/mapping.yaml:1056",
         (
             Way(
-                "bvlc/mapping.yaml:947",
+                "bvlc/mapping.yaml:1058",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:947",
+                        "bvlc/mapping.yaml:1058",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:951",
+                "bvlc/mapping.yaml:1062",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:951", "is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1062", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:953",
+                "bvlc/mapping.yaml:1064",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:953", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1064", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:957",
+                "bvlc/mapping.yaml:1068",
                 layers=("Scale",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:957", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1068", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:966",
+                "bvlc/mapping.yaml:1077",
                 layers=("Reshape", "Scale"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:966",
+                        "bvlc/mapping.yaml:1077",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:975",
+                "bvlc/mapping.yaml:1086",
                 rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:975", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1086", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:977",
+                "bvlc/mapping.yaml:1088",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:977", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1088", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:979",
+                "bvlc/mapping.yaml:1090",
                 rewrite="C = Mul(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:979",
+                        "bvlc/mapping.yaml:1090",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:981",
+                "bvlc/mapping.yaml:1092",
                 rewrite="C = Mul(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:981",
+                        "bvlc/mapping.yaml:1092",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
             ),
         ),
     ),
-    "Neg": Entry("bvlc/mapping.yaml:988", (Way("bvlc/mapping.yaml:989", layers=("Power",)),)),
-    "Not": Entry("bvlc/mapping.yaml:993", (Way("bvlc/mapping.yaml:994", layers=("Power",)),)),
+    "Neg": Entry("bvlc/mapping.yaml:1106", (Way("bvlc/mapping.yaml:1107", layers=("Power",)),)),
+    "Not": Entry("bvlc/mapping.yaml:1111", (Way("bvlc/mapping.yaml:1112", layers=("Power",)),)),
     "Or": Entry(
-        "bvlc/mapping.yaml:997",
+        "bvlc/mapping.yaml:1116",
         (
             Way(
-                "bvlc/mapping.yaml:999",
+                "bvlc/mapping.yaml:1118",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:999",
+                        "bvlc/mapping.yaml:1118",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1002",
+                "bvlc/mapping.yaml:1121",
                 rewrite="C = Or(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:1002", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1121", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "Pad": Entry(
-        "bvlc/mapping.yaml:1005",
+        "bvlc/mapping.yaml:1128",
         (
             Way(
-                "bvlc/mapping.yaml:1015",
+                "bvlc/mapping.yaml:1138",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1015", "axis == -1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1138", "axis == -1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1017",
+                "bvlc/mapping.yaml:1140",
                 rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
-                conditions=(Condition("bvlc/mapping.yaml:1017", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1140", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1021",
+                "bvlc/mapping.yaml:1144",
                 rewrite="output = Conv(data, shift_kernel(data.shape[1], pairs[2:]), group=data.shape[1], pads=shift_pads(pairs[2:]), kernel_shape=kernel_sizes(pairs[2:]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1021",
+                        "bvlc/mapping.yaml:1144",
                         'mode == "constant" and value == 0 and axis >= 2 and data.rank >= 3',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1024",
+                "bvlc/mapping.yaml:1147",
                 rewrite="grain = Add(Mul(Slice(data, starts=[0], ends=[1], axes=[axis]), 0.0), value)\nbegin = Tile(grain, repeats=[max(before, 1) if i == axis else 1 for i in range(data.rank)])\nend = Tile(grain, repeats=[max(behind, 1) if i == axis else 1 for i in range(data.rank)])\nlater = Concat(data, end, axis=axis) if behind > 0 else data\npart = Concat(begin, later, axis=axis) if before > 0 else later\noutput = Pad(part, pads=others, constant_value=value)",
                 let=(("before", "pairs[axis][0]"), ("behind", "pairs[axis][1]")),
-                conditions=(Condition("bvlc/mapping.yaml:1024", 'mode == "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1147", 'mode == "constant"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1035",
+                "bvlc/mapping.yaml:1158",
                 rewrite="part = Gather(data, whole(pad_places(mode, data.shape[axis], pairs[axis])), axis=axis)\noutput = Pad(part, mode=mode, pads=others)",
-                conditions=(Condition("bvlc/mapping.yaml:1035", 'mode != "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1158", 'mode != "constant"'),),
             ),
         ),
         let=(
@@ -1213,19 +1218,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pow": Entry(
-        "bvlc/mapping.yaml:1040",
+        "bvlc/mapping.yaml:1169",
         (
             Way(
-                "bvlc/mapping.yaml:1042",
+                "bvlc/mapping.yaml:1171",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1042", "is_scalar(Y) and X.shape == Z.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1171", "is_scalar(Y) and X.shape == Z.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1046",
+                "bvlc/mapping.yaml:1175",
                 layers=("Exp",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1046",
+                        "bvlc/mapping.yaml:1175",
                         "is_scalar(X) and scalar(X) > 0 and Y.shape == Z.shape",
                     ),
                 ),
@@ -1233,75 +1238,76 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:1052",
+        "bvlc/mapping.yaml:1184",
         (
             Way(
-                "bvlc/mapping.yaml:1054",
+                "bvlc/mapping.yaml:1186",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1054",
+                        "bvlc/mapping.yaml:1186",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1059",
+                "bvlc/mapping.yaml:1191",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1059",
+                        "bvlc/mapping.yaml:1191",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1063", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:1195", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:1066", (Way("bvlc/mapping.yaml:1067", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:1201", (Way("bvlc/mapping.yaml:1202", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:1070",
+        "bvlc/mapping.yaml:1206",
         (
             Way(
-                "bvlc/mapping.yaml:1074",
+                "bvlc/mapping.yaml:1210",
                 layers=("Reduction", "Reshape"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1074",
+                        "bvlc/mapping.yaml:1210",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
                     ),
                 ),
+                parts=(Condition("bvlc/mapping.yaml:1214", "keepdims == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1081",
+                "bvlc/mapping.yaml:1217",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1081", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1217", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:1084",
+        "bvlc/mapping.yaml:1225",
         (
             Way(
-                "bvlc/mapping.yaml:1094",
+                "bvlc/mapping.yaml:1236",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1094",
+                        "bvlc/mapping.yaml:1236",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1096",
+                "bvlc/mapping.yaml:1238",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1096", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1238", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1101",
+                "bvlc/mapping.yaml:1243",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1101", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1243", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1310,45 +1316,46 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1091", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1232", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:1108",
+        "bvlc/mapping.yaml:1253",
         (
             Way(
-                "bvlc/mapping.yaml:1118",
+                "bvlc/mapping.yaml:1264",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1118",
+                        "bvlc/mapping.yaml:1264",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1120",
+                "bvlc/mapping.yaml:1266",
                 layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1120", "is_run(over) and over[-1] == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1266", "is_run(over) and over[-1] == data.rank - 1"),),
+                parts=(Condition("bvlc/mapping.yaml:1270", "keepdims == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1127",
+                "bvlc/mapping.yaml:1273",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1127",
+                        "bvlc/mapping.yaml:1273",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1129",
+                "bvlc/mapping.yaml:1275",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1129", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1275", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1134",
+                "bvlc/mapping.yaml:1280",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1134", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1280", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1357,69 +1364,71 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1115", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1260", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1141",
+        "bvlc/mapping.yaml:1293",
         (
             Way(
-                "bvlc/mapping.yaml:1142",
+                "bvlc/mapping.yaml:1294",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1144",
+        "bvlc/mapping.yaml:1297",
         (
             Way(
-                "bvlc/mapping.yaml:1148",
+                "bvlc/mapping.yaml:1301",
                 rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1148", "len(over) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1301", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1150",
+                "bvlc/mapping.yaml:1303",
                 layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1150", "is_run(over) and over[-1] == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1303", "is_run(over) and over[-1] == data.rank - 1"),),
+                parts=(Condition("bvlc/mapping.yaml:1307", "keepdims == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1157",
+                "bvlc/mapping.yaml:1310",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1157", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1310", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1162",
+        "bvlc/mapping.yaml:1319",
         (
             Way(
-                "bvlc/mapping.yaml:1166",
+                "bvlc/mapping.yaml:1323",
                 layers=("Reduction", "Reshape"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1166",
+                        "bvlc/mapping.yaml:1323",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
                     ),
                 ),
+                parts=(Condition("bvlc/mapping.yaml:1327", "keepdims == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1173",
+                "bvlc/mapping.yaml:1330",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1173", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1330", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1176", (Way("bvlc/mapping.yaml:1177", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1338", (Way("bvlc/mapping.yaml:1339", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1180",
+        "bvlc/mapping.yaml:1342",
         (
             Way(
-                "bvlc/mapping.yaml:1181",
+                "bvlc/mapping.yaml:1343",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1182",
+                        "bvlc/mapping.yaml:1344",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1428,90 +1437,90 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RMSNormalization": Entry(
-        "bvlc/mapping.yaml:1189",
+        "bvlc/mapping.yaml:1352",
         (
             Way(
-                "bvlc/mapping.yaml:1190",
+                "bvlc/mapping.yaml:1353",
                 layers=("Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(Condition("bvlc/mapping.yaml:1194", "start > 0", "the batch is not normalized"),),
+                conditions=(Condition("bvlc/mapping.yaml:1357", "start > 0", "the batch is not normalized"),),
             ),
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1210",
+        "bvlc/mapping.yaml:1375",
         (
             Way(
-                "bvlc/mapping.yaml:1216",
+                "bvlc/mapping.yaml:1381",
                 layers=("Reduction", "Bias", "RNN", "Power", "Reshape"),
                 note="by tanh of numbers below 0.001, within 4e-7",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1216",
+                        "bvlc/mapping.yaml:1381",
                         'direction == "forward" and activations[0] == "Tanh" and layout == 0 and not has(clip) and steps > 1',
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1218",
+                        "bvlc/mapping.yaml:1383",
                         "has(Y) and not has(Y_h) and not has(initial_h) and not has(sequence_lens)",
                         "states are no bottoms or tops here",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1242", hook="unrolled"),
+            Way("bvlc/mapping.yaml:1408", hook="unrolled"),
         ),
         let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1244", (Way("bvlc/mapping.yaml:1245", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1413", (Way("bvlc/mapping.yaml:1414", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1248",
+        "bvlc/mapping.yaml:1417",
         (
             Way(
-                "bvlc/mapping.yaml:1258",
+                "bvlc/mapping.yaml:1427",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1258", "plain and len(cuts) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1427", "plain and len(cuts) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1260",
+                "bvlc/mapping.yaml:1429",
                 layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1260", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1429", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1265",
+                "bvlc/mapping.yaml:1434",
                 layers=("Slice",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1265", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                    Condition("bvlc/mapping.yaml:1434", "plain and len(cuts) == 1 and cuts[0][2] == size"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1271",
+                "bvlc/mapping.yaml:1440",
                 layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1271",
+                        "bvlc/mapping.yaml:1440",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1277",
+                "bvlc/mapping.yaml:1446",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1277", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1446", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1282",
+                "bvlc/mapping.yaml:1451",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1282",
+                        "bvlc/mapping.yaml:1451",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1289",
+                "bvlc/mapping.yaml:1458",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1289", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1458", "not plain"),),
             ),
         ),
         let=(
@@ -1524,114 +1533,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1295", (Way("bvlc/mapping.yaml:1296", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1300", (Way("bvlc/mapping.yaml:1301", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1471", (Way("bvlc/mapping.yaml:1472", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1476", (Way("bvlc/mapping.yaml:1477", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1304",
+        "bvlc/mapping.yaml:1480",
         (
             Way(
-                "bvlc/mapping.yaml:1305",
+                "bvlc/mapping.yaml:1481",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1313", (Way("bvlc/mapping.yaml:1314", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1489", (Way("bvlc/mapping.yaml:1490", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1317",
+        "bvlc/mapping.yaml:1494",
         (
             Way(
-                "bvlc/mapping.yaml:1318",
+                "bvlc/mapping.yaml:1495",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1321",
+        "bvlc/mapping.yaml:1498",
         (
             Way(
-                "bvlc/mapping.yaml:1323",
+                "bvlc/mapping.yaml:1500",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1323",
+                        "bvlc/mapping.yaml:1500",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1326",
+                "bvlc/mapping.yaml:1503",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1326", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1503", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1330",
+                "bvlc/mapping.yaml:1507",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1330", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1507", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1334",
+                "bvlc/mapping.yaml:1511",
                 rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1334", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1511", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1336",
+                "bvlc/mapping.yaml:1513",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1336", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1513", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1343",
+        "bvlc/mapping.yaml:1522",
         (
             Way(
-                "bvlc/mapping.yaml:1345",
+                "bvlc/mapping.yaml:1524",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1345", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1524", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1347",
+                "bvlc/mapping.yaml:1526",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1347",
+                        "bvlc/mapping.yaml:1526",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1350",
+                "bvlc/mapping.yaml:1529",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1350", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1529", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1352",
+                "bvlc/mapping.yaml:1531",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1352", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1531", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1356", (Way("bvlc/mapping.yaml:1357", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1539", (Way("bvlc/mapping.yaml:1540", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1360",
+        "bvlc/mapping.yaml:1543",
         (
             Way(
-                "bvlc/mapping.yaml:1364",
+                "bvlc/mapping.yaml:1547",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1364", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1547", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1366",
+                "bvlc/mapping.yaml:1549",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1366",
+                        "bvlc/mapping.yaml:1549",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1369",
+                "bvlc/mapping.yaml:1552",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1639,7 +1648,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1369",
+                        "bvlc/mapping.yaml:1552",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1648,12 +1657,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "TopK": Entry(
-        "bvlc/mapping.yaml:1376",
+        "bvlc/mapping.yaml:1562",
         (
             Way(
-                "bvlc/mapping.yaml:1377",
+                "bvlc/mapping.yaml:1563",
                 hook="top_k",
-                conditions=(Condition("bvlc/mapping.yaml:1377", "K > 1 or largest == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1563", "K > 1 or largest == 0"),),
             ),
         ),
     ),
@@ -1666,62 +1675,62 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("ssd/mapping.yaml:35", "data.rank <= 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1385",
+                "bvlc/mapping.yaml:1573",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1385", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1573", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1388",
+                "bvlc/mapping.yaml:1576",
                 layers=("Reshape", "Im2col", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1388", "len(swap) == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1576", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1396",
+                "bvlc/mapping.yaml:1584",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1396", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1584", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1404",
+        "bvlc/mapping.yaml:1595",
         (
             Way(
-                "bvlc/mapping.yaml:1405",
+                "bvlc/mapping.yaml:1596",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1408",
+        "bvlc/mapping.yaml:1599",
         (
             Way(
-                "bvlc/mapping.yaml:1412",
+                "bvlc/mapping.yaml:1603",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1412",
+                        "bvlc/mapping.yaml:1603",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1414",
+                "bvlc/mapping.yaml:1605",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1414",
+                        "bvlc/mapping.yaml:1605",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1416",
+                "bvlc/mapping.yaml:1607",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1416", "not is_constant(condition)"),
+                    Condition("bvlc/mapping.yaml:1607", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1418",
+                        "bvlc/mapping.yaml:1609",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1767,22 +1776,22 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1425",
-        (Way("bvlc/mapping.yaml:1426", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1621",
+        (Way("bvlc/mapping.yaml:1622", rewrite="tops[0] = Abs(bottom)"),),
         witness="Caffe 1.0",
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1429",
+        "bvlc/mapping.yaml:1625",
         (
             Way(
-                "bvlc/mapping.yaml:1440",
+                "bvlc/mapping.yaml:1637",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1440", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1637", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1445",
+                "bvlc/mapping.yaml:1642",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1445", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1642", "not has(axis)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1793,36 +1802,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1436",
+                "bvlc/mapping.yaml:1632",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1453",
+        "bvlc/mapping.yaml:1653",
         (
             Way(
-                "bvlc/mapping.yaml:1460",
+                "bvlc/mapping.yaml:1660",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1460", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1660", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1465",
+                        "bvlc/mapping.yaml:1665",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1469",
+                "bvlc/mapping.yaml:1670",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1469", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1670", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1833,14 +1842,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1475",
+        "bvlc/mapping.yaml:1679",
         (
             Way(
-                "bvlc/mapping.yaml:1476",
+                "bvlc/mapping.yaml:1680",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1478",
+                        "bvlc/mapping.yaml:1682",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -1850,24 +1859,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1482",
+        "bvlc/mapping.yaml:1688",
         (
             Way(
-                "bvlc/mapping.yaml:1493",
+                "bvlc/mapping.yaml:1700",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1493", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1700", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1495",
+                        "bvlc/mapping.yaml:1702",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1498",
+                "bvlc/mapping.yaml:1706",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1498", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1706", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1878,27 +1887,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1490",
+                "bvlc/mapping.yaml:1696",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1501",
-        (Way("bvlc/mapping.yaml:1502", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1713",
+        (Way("bvlc/mapping.yaml:1714", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1505",
+        "bvlc/mapping.yaml:1717",
         (
             Way(
-                "bvlc/mapping.yaml:1506",
+                "bvlc/mapping.yaml:1718",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1510",
+                        "bvlc/mapping.yaml:1722",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -1908,10 +1917,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1514",
+        "bvlc/mapping.yaml:1730",
         (
             Way(
-                "bvlc/mapping.yaml:1515",
+                "bvlc/mapping.yaml:1731",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1923,27 +1932,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1526",
+                        "bvlc/mapping.yaml:1742",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1528",
+                        "bvlc/mapping.yaml:1745",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1530",
+                        "bvlc/mapping.yaml:1748",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1532",
+                        "bvlc/mapping.yaml:1751",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1534",
+                        "bvlc/mapping.yaml:1754",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -1953,10 +1962,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1543",
+        "bvlc/mapping.yaml:1767",
         (
             Way(
-                "bvlc/mapping.yaml:1544",
+                "bvlc/mapping.yaml:1768",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -1965,12 +1974,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1550",
+                        "bvlc/mapping.yaml:1774",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1552",
+                        "bvlc/mapping.yaml:1777",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -1980,10 +1989,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1557",
+        "bvlc/mapping.yaml:1784",
         (
             Way(
-                "bvlc/mapping.yaml:1558",
+                "bvlc/mapping.yaml:1785",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1995,17 +2004,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1569",
+                        "bvlc/mapping.yaml:1796",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1571",
+                        "bvlc/mapping.yaml:1799",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1573",
+                        "bvlc/mapping.yaml:1802",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -2015,25 +2024,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1582",
-        (Way("bvlc/mapping.yaml:1583", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1813",
+        (Way("bvlc/mapping.yaml:1814", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1587",
+        "bvlc/mapping.yaml:1818",
         (
             Way(
-                "bvlc/mapping.yaml:1593",
+                "bvlc/mapping.yaml:1824",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1593", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1824", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1595",
+                "bvlc/mapping.yaml:1826",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1595", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1826", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2043,77 +2052,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1600",
+        "bvlc/mapping.yaml:1834",
         (
             Way(
-                "bvlc/mapping.yaml:1609",
+                "bvlc/mapping.yaml:1845",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1609",
+                        "bvlc/mapping.yaml:1845",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1611",
+                "bvlc/mapping.yaml:1847",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1611", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1847", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1613",
+                "bvlc/mapping.yaml:1849",
                 rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1613", 'operation == "SUM" and coeff == ()'),),
+                conditions=(Condition("bvlc/mapping.yaml:1849", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1615",
+                "bvlc/mapping.yaml:1851",
                 rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1615", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1851", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1617",
+                "bvlc/mapping.yaml:1853",
                 rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1617", 'operation == "PROD" and len(bottoms) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1853", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1619",
+                "bvlc/mapping.yaml:1855",
                 rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1619", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1855", 'operation == "PROD"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1623",
+                "bvlc/mapping.yaml:1859",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1623", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1859", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1604",
+                "bvlc/mapping.yaml:1838",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1606",
+                "bvlc/mapping.yaml:1841",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1626",
-        (Way("bvlc/mapping.yaml:1627", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1870",
+        (Way("bvlc/mapping.yaml:1871", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
         witness="Caffe 1.0",
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1630",
+        "bvlc/mapping.yaml:1874",
         (
             Way(
-                "bvlc/mapping.yaml:1631",
+                "bvlc/mapping.yaml:1875",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1634",
+                        "bvlc/mapping.yaml:1878",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2123,10 +2132,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1641",
+        "bvlc/mapping.yaml:1887",
         (
             Way(
-                "bvlc/mapping.yaml:1642",
+                "bvlc/mapping.yaml:1888",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2134,7 +2143,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1647",
+                        "bvlc/mapping.yaml:1893",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2144,22 +2153,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1653",
+        "bvlc/mapping.yaml:1901",
         (
             Way(
-                "bvlc/mapping.yaml:1654",
+                "bvlc/mapping.yaml:1902",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1659", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1907", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1663",
+        "bvlc/mapping.yaml:1913",
         (
             Way(
-                "bvlc/mapping.yaml:1664",
+                "bvlc/mapping.yaml:1914",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2174,12 +2183,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1678",
+                        "bvlc/mapping.yaml:1928",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1680",
+                        "bvlc/mapping.yaml:1931",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2189,27 +2198,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ImageData": Entry(
-        "bvlc/mapping.yaml:1687",
+        "bvlc/mapping.yaml:1940",
         (
             Way(
-                "bvlc/mapping.yaml:1688",
+                "bvlc/mapping.yaml:1941",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "image_shape(image_data_param, transform_param)"),),
             ),
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1692",
+        "bvlc/mapping.yaml:1946",
         (
             Way(
-                "bvlc/mapping.yaml:1705",
+                "bvlc/mapping.yaml:1960",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:1705", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1960", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1707",
+                "bvlc/mapping.yaml:1962",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:1707", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1962", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2221,27 +2230,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1702",
+                "bvlc/mapping.yaml:1956",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:1713",
-        (Way("bvlc/mapping.yaml:1714", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:1971",
+        (Way("bvlc/mapping.yaml:1972", inputs="[s.dim for s in shape]"),),
         witness="Caffe 1.0",
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:1717",
+        "bvlc/mapping.yaml:1976",
         (
             Way(
-                "bvlc/mapping.yaml:1718",
+                "bvlc/mapping.yaml:1977",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1722",
+                        "bvlc/mapping.yaml:1981",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2251,45 +2260,45 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:1729",
+        "bvlc/mapping.yaml:1990",
         (
             Way(
-                "bvlc/mapping.yaml:1738",
+                "bvlc/mapping.yaml:2001",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:1738", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2001", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1740",
+                "bvlc/mapping.yaml:2003",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:1740", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2003", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1733",
+                "bvlc/mapping.yaml:1994",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:1735", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:1997", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTM": Entry(
-        "bvlc/mapping.yaml:1747",
-        (Way("bvlc/mapping.yaml:1748", hook="read_lstm"),),
+        "bvlc/mapping.yaml:2013",
+        (Way("bvlc/mapping.yaml:2014", hook="read_lstm"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:1753",
+        "bvlc/mapping.yaml:2020",
         (
             Way(
-                "bvlc/mapping.yaml:1754",
+                "bvlc/mapping.yaml:2021",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1757",
+                        "bvlc/mapping.yaml:2024",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2298,27 +2307,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:1766",
+        "bvlc/mapping.yaml:2035",
         (
             Way(
-                "bvlc/mapping.yaml:1767",
+                "bvlc/mapping.yaml:2036",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:1772",
+        "bvlc/mapping.yaml:2042",
         (
             Way(
-                "bvlc/mapping.yaml:1781",
+                "bvlc/mapping.yaml:2052",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:1781", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2052", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1785",
+                "bvlc/mapping.yaml:2056",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:1785", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2056", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2328,49 +2337,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1778",
+                "bvlc/mapping.yaml:2048",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:1792",
-        (Way("bvlc/mapping.yaml:1793", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2066",
+        (Way("bvlc/mapping.yaml:2067", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "bvlc/mapping.yaml:1796",
+        "bvlc/mapping.yaml:2070",
         (
             Way(
-                "bvlc/mapping.yaml:1826",
+                "bvlc/mapping.yaml:2109",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:1826", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2109", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1828",
+                "bvlc/mapping.yaml:2111",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:1828", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2111", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1833",
+                "bvlc/mapping.yaml:2116",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:1833", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2116", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1838",
+                "bvlc/mapping.yaml:2121",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1838", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2121", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1840",
+                "bvlc/mapping.yaml:2123",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1840", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2123", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1842",
+                "bvlc/mapping.yaml:2125",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:1842", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2125", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2385,77 +2394,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1807",
+                "bvlc/mapping.yaml:2081",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:1809",
+                "bvlc/mapping.yaml:2084",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1811",
+                "bvlc/mapping.yaml:2087",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1813",
+                "bvlc/mapping.yaml:2090",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:1815",
+                "bvlc/mapping.yaml:2093",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:1817",
+                "bvlc/mapping.yaml:2096",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1819",
+                "bvlc/mapping.yaml:2099",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:1821",
+                "bvlc/mapping.yaml:2102",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:1823",
+                "bvlc/mapping.yaml:2105",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:1848",
+        "bvlc/mapping.yaml:2140",
         (
             Way(
-                "bvlc/mapping.yaml:1852",
+                "bvlc/mapping.yaml:2144",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:1852", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2144", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1854",
+                "bvlc/mapping.yaml:2146",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:1854", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2146", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:1860",
+        "bvlc/mapping.yaml:2155",
         (
             Way(
-                "bvlc/mapping.yaml:1861",
+                "bvlc/mapping.yaml:2156",
                 rewrite="tops[0] = PRelu(bottom, reshape(blobs[0], [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1864",
+                        "bvlc/mapping.yaml:2159",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2465,27 +2474,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:1869",
+        "bvlc/mapping.yaml:2166",
         (
             Way(
-                "bvlc/mapping.yaml:1875",
+                "bvlc/mapping.yaml:2172",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1875", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2172", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1879",
+                "bvlc/mapping.yaml:2176",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1879", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2176", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1883",
+                "bvlc/mapping.yaml:2180",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1883", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2180", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1887",
+                "bvlc/mapping.yaml:2184",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:1887", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2184", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2495,49 +2504,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:1892",
+        "bvlc/mapping.yaml:2194",
         (
             Way(
-                "bvlc/mapping.yaml:1893",
+                "bvlc/mapping.yaml:2195",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1897",
+        "bvlc/mapping.yaml:2199",
         (
             Way(
-                "bvlc/mapping.yaml:1898",
+                "bvlc/mapping.yaml:2200",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1901",
-        (Way("bvlc/mapping.yaml:1902", hook="read_rnn"),),
+        "bvlc/mapping.yaml:2203",
+        (Way("bvlc/mapping.yaml:2204", hook="read_rnn"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:1907",
+        "bvlc/mapping.yaml:2210",
         (
             Way(
-                "bvlc/mapping.yaml:1920",
+                "bvlc/mapping.yaml:2225",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(blobs[1], shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1920", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2225", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1922",
+                        "bvlc/mapping.yaml:2227",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1927",
+                "bvlc/mapping.yaml:2233",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(blobs[0], shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:1927", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2233", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2548,32 +2557,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1915",
+                "bvlc/mapping.yaml:2218",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:1917",
+                "bvlc/mapping.yaml:2221",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:1932",
-        (Way("bvlc/mapping.yaml:1933", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2241",
+        (Way("bvlc/mapping.yaml:2242", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:1937",
-        (Way("bvlc/mapping.yaml:1938", rewrite=""),),
+        "bvlc/mapping.yaml:2246",
+        (Way("bvlc/mapping.yaml:2247", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1941",
+        "bvlc/mapping.yaml:2251",
         (
             Way(
-                "bvlc/mapping.yaml:1942",
+                "bvlc/mapping.yaml:2252",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2582,12 +2591,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1948",
+                        "bvlc/mapping.yaml:2258",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1950",
+                        "bvlc/mapping.yaml:2261",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2597,42 +2606,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:1954",
+        "bvlc/mapping.yaml:2269",
         (
             Way(
-                "bvlc/mapping.yaml:1955",
+                "bvlc/mapping.yaml:2270",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:1959",
-        (Way("bvlc/mapping.yaml:1960", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2274",
+        (Way("bvlc/mapping.yaml:2275", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:1963",
+        "bvlc/mapping.yaml:2278",
         (
             Way(
-                "bvlc/mapping.yaml:1975",
+                "bvlc/mapping.yaml:2292",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1975", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2292", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1977",
+                "bvlc/mapping.yaml:2294",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:1977", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2294", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1979",
+                "bvlc/mapping.yaml:2296",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1979", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2296", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1982",
+                "bvlc/mapping.yaml:2299",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:1982", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2299", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2640,40 +2649,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1970",
+                "bvlc/mapping.yaml:2285",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1972",
+                "bvlc/mapping.yaml:2288",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:1987",
-        (Way("bvlc/mapping.yaml:1988", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2310",
+        (Way("bvlc/mapping.yaml:2311", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:1992",
+        "bvlc/mapping.yaml:2315",
         (
             Way(
-                "bvlc/mapping.yaml:1993",
+                "bvlc/mapping.yaml:2316",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1996",
+        "bvlc/mapping.yaml:2319",
         (
             Way(
-                "bvlc/mapping.yaml:1997",
+                "bvlc/mapping.yaml:2320",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1999", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2322", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),

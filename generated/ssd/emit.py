@@ -64,11 +64,11 @@ def emit_add_3(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
 
 def emit_add_4(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
     """Add -> Bias (bvlc/mapping.yaml:109)."""
-    span = lib.span_of(A.shape, B.shape)
     if not lib.is_constant(B):
         raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:109")
     if A.shape != C.shape:
         raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:109")
+    span = lib.span_of(A.shape, B.shape)
     e.layer(
         layers.Bias(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -125,22 +125,22 @@ def emit_add_9(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_and_1(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> Eltwise (bvlc/mapping.yaml:146)."""
+    """And -> Eltwise (bvlc/mapping.yaml:150)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:146")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:150")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:146")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:150")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:146")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:150")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> other ops (bvlc/mapping.yaml:149)."""
+    """And -> other ops (bvlc/mapping.yaml:153)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:149")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:153")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:149")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:153")
     e.apply(
         hub.And(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -149,10 +149,10 @@ def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:158)."""
-    along = lib.axis_of(op.axis, data.rank)
+    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:166)."""
     if op.select_last_index != 1:
-        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:158")
+        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:166")
+    along = lib.axis_of(op.axis, data.rank)
     top = e.layer(layers.ArgMax(axis=along), (data,))
     if op.keepdims == 0:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.free_batch(reduced.shape, along != 0))), (top,))
@@ -160,11 +160,11 @@ def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:166)."""
+    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:174)."""
     along = lib.axis_of(op.axis, data.rank)
-    size = data.shape[along]
     if along != data.rank - 1:
-        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:166")
+        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:174")
+    size = data.shape[along]
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(-1, 1, size, 1))), (data,))
     top = e.layer(layers.Pooling(pool="MAX", kernel_h=size, kernel_w=1), (top,), loose=1, kept=1)
     e.layer(
@@ -175,17 +175,17 @@ def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_3(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> other ops (bvlc/mapping.yaml:176)."""
+    """ArgMax -> other ops (bvlc/mapping.yaml:184)."""
     along = lib.axis_of(op.axis, data.rank)
-    order = tuple(i for i in range(along)) + tuple(i + along + 1 for i in range(data.rank - along - 1)) + (along,)
     if along == data.rank - 1:
-        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:176")
+        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:184")
+    order = tuple(i for i in range(along)) + tuple(i + along + 1 for i in range(data.rank - along - 1)) + (along,)
     places = e.value(hub.ArgMax(axis=-1, keepdims=0), (e.value(hub.Transpose(perm=order), (data,)),))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, along != 0)), (places,), (reduced,))
 
 
 def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
-    """ArgMin -> other ops (bvlc/mapping.yaml:185)."""
+    """ArgMin -> other ops (bvlc/mapping.yaml:195)."""
     e.apply(
         hub.ArgMax(axis=op.axis, keepdims=op.keepdims, select_last_index=op.select_last_index),
         (e.value(hub.Neg(), (data,)),),
@@ -194,23 +194,23 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (bvlc/mapping.yaml:197)."""
+    """AveragePool -> Pooling (bvlc/mapping.yaml:208)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:197")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:208")
     if begins != lib.zeros(2):
-        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:197")
+        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:208")
     if op.count_include_pad != 0:
-        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:197")
+        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:208")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:197")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:208")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:197",
+            "bvlc/mapping.yaml:208",
         )
     e.layer(
         layers.Pooling(
@@ -226,25 +226,25 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:206)."""
+    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:217)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:206")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:217")
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:206")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:217")
     if begins != op.pads[2:]:
-        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:206")
+        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:217")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:206",
+            "bvlc/mapping.yaml:217",
         )
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:206")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:217")
     top = e.layer(
         layers.Pooling(
             pool="AVE",
@@ -265,25 +265,25 @@ def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:226)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:237)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:226")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:237")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:226")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:237")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:226")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:237")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:230)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:241)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:230")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:241")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.AveragePool(
@@ -299,11 +299,11 @@ def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:235)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:246)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if counted:
-        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:235")
+        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:246")
     mean = e.value(
         hub.AveragePool(
             kernel_shape=op.kernel_shape,
@@ -325,14 +325,14 @@ def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:239)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:250)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
-    weight = 1 / lib.product(op.kernel_shape)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:239")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:250")
     if op.dilations == lib.ones(axes):
-        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:239")
+        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:250")
+    weight = 1 / lib.product(op.kernel_shape)
     e.apply(
         hub.Conv(
             kernel_shape=op.kernel_shape,
@@ -347,30 +347,30 @@ def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_7(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:244)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:255)."""
     axes = len(op.kernel_shape)
-    begins = op.pads[:axes]
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:244")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:255")
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:244")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:255")
+    begins = op.pads[:axes]
     padded = e.value(hub.Pad(pads=(0, 0) + begins + (0, 0) + op.pads[axes:]), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (padded,), (Y,))
 
 
 def emit_average_pool_8(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:248)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:259)."""
     axes = len(op.kernel_shape)
+    if axes != 3:
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:259")
+    if op.pads != lib.zeros(6):
+        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:259")
+    if op.dilations != lib.ones(3):
+        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:259")
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
-    if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:248")
-    if op.pads != lib.zeros(6):
-        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:248")
-    if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:248")
     flat = e.value(
         hub.AveragePool(kernel_shape=k[1:], strides=s[1:]),
         (e.value(hub.Reshape(shape=planes), (X,)),),
@@ -395,13 +395,13 @@ def emit_batch_normalization(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:261)."""
-    if running_mean is not None:
-        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:261")
-    if running_var is not None:
-        raise Refused("running_var is not computed", "bvlc/mapping.yaml:261")
+    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:282)."""
     if op.training_mode != 0:
-        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:262")
+        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:283")
+    if running_mean is not None:
+        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:282")
+    if running_var is not None:
+        raise Refused("running_var is not computed", "bvlc/mapping.yaml:282")
     top = e.layer(
         layers.BatchNorm(use_global_stats=True, eps=op.epsilon),
         (X,),
@@ -411,9 +411,9 @@ def emit_batch_normalization(
 
 
 def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Value) -> None:
-    """caffe.MaxPool -> Pooling (bvlc/mapping.yaml:274)."""
+    """caffe.MaxPool -> Pooling (bvlc/mapping.yaml:296)."""
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads):
-        raise Refused("a window lies outside the input", "bvlc/mapping.yaml:275")
+        raise Refused("a window lies outside the input", "bvlc/mapping.yaml:297")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -430,7 +430,7 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Deconvolution + Deconvolution + Bias + AbsVal + Threshold + Power + Eltwise (bvlc/mapping.yaml:289)."""
+    """caffe.MaxUnpool -> Deconvolution + Deconvolution + Bias + AbsVal + Threshold + Power + Eltwise (bvlc/mapping.yaml:311)."""
     values = e.layer(
         layers.Deconvolution(
             num_output=X.shape[1],
@@ -465,7 +465,7 @@ def emit_max_unpool(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, out
 
 
 def emit_places(e: Emit, op: caffe_ops.Places, Mask: Value, Y: Value) -> None:
-    """caffe.Places -> Bias (bvlc/mapping.yaml:313)."""
+    """caffe.Places -> Bias (bvlc/mapping.yaml:335)."""
     e.layer(
         layers.Bias(axis=0, num_axes=2),
         (Mask,),
@@ -475,57 +475,57 @@ def emit_places(e: Emit, op: caffe_ops.Places, Mask: Value, Y: Value) -> None:
 
 
 def emit_cast_1(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> Split (bvlc/mapping.yaml:319)."""
+    """Cast -> Split (bvlc/mapping.yaml:341)."""
     if op.to == lib.element_type("bool"):
-        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:319")
+        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:341")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
 def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> other ops (bvlc/mapping.yaml:321)."""
+    """Cast -> other ops (bvlc/mapping.yaml:343)."""
     if op.to != lib.element_type("bool"):
-        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:321")
+        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:343")
     e.apply(hub.Greater(), (e.value(hub.Abs(), (input,)), 0.0), (output,))
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:327)."""
+    """Clip -> other ops (bvlc/mapping.yaml:352)."""
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:327")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:352")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:327")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:352")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU (bvlc/mapping.yaml:329)."""
+    """Clip -> ReLU (bvlc/mapping.yaml:354)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:329")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:354")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:329")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:354")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:329")
+        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:354")
     e.layer(layers.ReLU(), (input,), tops=(output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Eltwise (bvlc/mapping.yaml:331)."""
+    """Clip -> Power + Eltwise (bvlc/mapping.yaml:356)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:331")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:356")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:331")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:356")
     if op.min == 0:
-        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:331")
+        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:356")
     bound = e.layer(layers.Power(scale=0, shift=op.min), (input,))
     e.layer(layers.Eltwise(operation="MAX"), (input, bound), tops=(output,))
 
 
 def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:339)."""
+    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:364)."""
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:339")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:364")
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:339")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:364")
     bound = e.layer(layers.Power(scale=0, shift=-op.max), (input,))
     negative = e.layer(layers.Power(scale=-1), (input,))
     top = e.layer(layers.Eltwise(operation="MAX"), (negative, bound))
@@ -533,22 +533,22 @@ def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:353)."""
+    """Clip -> other ops (bvlc/mapping.yaml:378)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:353")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:378")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:353")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:378")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:353")
+        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:378")
     e.apply(hub.Clip(max=op.max), (e.value(hub.Clip(min=op.min), (input,)),), (output,))
 
 
 def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> Concat (bvlc/mapping.yaml:362)."""
+    """Concat -> Concat (bvlc/mapping.yaml:392)."""
     if not len(inputs) > 0:
-        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:362")
+        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:392")
     if not all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:362")
+        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:392")
     e.layer(
         layers.Concat(axis=lib.axis_of(op.axis, concat_result.rank)),
         (*inputs,),
@@ -557,15 +557,15 @@ def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:366)."""
+    """Concat -> other ops (bvlc/mapping.yaml:396)."""
+    if all(tuple(not lib.is_constant(x) for x in inputs)):
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:396")
+    if lib.axis_of(op.axis, concat_result.rank) == 0:
+        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:396")
+    if not all(tuple(x.shape[0] == 1 for x in inputs)):
+        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:396")
     along = lib.axis_of(op.axis, concat_result.rank)
     counts = tuple(tuple(x.shape[i] if i == along else 1 for i in range(x.rank)) for x in inputs)
-    if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:366")
-    if lib.axis_of(op.axis, concat_result.rank) == 0:
-        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:366")
-    if not all(tuple(x.shape[0] == 1 for x in inputs)):
-        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:366")
     grain = e.value(
         hub.Mul(),
         (
@@ -585,9 +585,9 @@ def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:373)."""
+    """Concat -> other ops (bvlc/mapping.yaml:403)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:373")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:403")
     e.apply(
         hub.Concat(axis=op.axis),
         [e.value(hub.Identity(), (x,)) if lib.is_constant(x) else x for x in inputs],
@@ -596,12 +596,12 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:381)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:414)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:381")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:414")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:381")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:414")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -622,12 +622,12 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:395)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:428)."""
     axes = len(op.kernel_shape)
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:395")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:428")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:395")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:428")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -645,12 +645,12 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> other ops (bvlc/mapping.yaml:407)."""
+    """Conv -> other ops (bvlc/mapping.yaml:440)."""
     axes = len(op.kernel_shape)
+    if op.pads[:axes] == op.pads[axes:]:
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:440")
     even = lib.pads_by_stride(op.pads[:axes], op.pads[axes:], op.strides)
     skipped = lib.quotient(lib.sub(even, op.pads[:axes]), op.strides)
-    if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:407")
     every = e.value(
         hub.Conv(
             kernel_shape=op.kernel_shape,
@@ -680,17 +680,17 @@ def emit_conv_transpose_1(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:426)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:461)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
-    k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:426")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:461")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:426")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:461")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:426")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:461")
+    k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -718,17 +718,17 @@ def emit_conv_transpose_2(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:442)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:477)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
-    k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:442")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:477")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:442")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:477")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:442")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:477")
+    k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -753,15 +753,15 @@ def emit_conv_transpose_3(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:456)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:491)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
-    k = tuple(t * (n - 1) + 1 + e for n, t, e in zip(op.kernel_shape, d, extra, strict=True))
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:456")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:491")
     if lib.divides(d, extra):
-        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:456")
+        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:491")
+    k = tuple(t * (n - 1) + 1 + e for n, t, e in zip(op.kernel_shape, d, extra, strict=True))
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -785,14 +785,14 @@ def emit_conv_transpose_4(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> other ops (bvlc/mapping.yaml:468)."""
+    """ConvTranspose -> other ops (bvlc/mapping.yaml:503)."""
     axes = len(op.kernel_shape)
+    if op.pads[:axes] == op.pads[axes:]:
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:503")
     d = op.dilations
     extra = op.output_padding
     even = tuple(min(b, e) for b, e in zip(op.pads[:axes], op.pads[axes:], strict=True))
     skipped = lib.sub(op.pads[:axes], even)
-    if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:468")
     every = e.value(
         hub.ConvTranspose(
             kernel_shape=op.kernel_shape,
@@ -816,47 +816,47 @@ def emit_conv_transpose_4(
 
 
 def emit_div_1(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:478)."""
+    """Div -> Power (bvlc/mapping.yaml:517)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:478")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:517")
     if lib.scalar(B) == 0:
-        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:478")
+        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:517")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:478")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:517")
     e.layer(layers.Power(scale=1 / lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_div_2(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:482)."""
+    """Div -> Power (bvlc/mapping.yaml:521)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:482")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:521")
     if lib.scalar(A) == 0:
-        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:482")
+        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:521")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:482")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:521")
     e.layer(layers.Power(scale=1 / lib.scalar(A), power=-1), (B,), tops=(C,))
 
 
 def emit_div_3(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:486)."""
+    """Div -> other ops (bvlc/mapping.yaml:525)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:486")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:525")
     e.apply(hub.Mul(), (A, lib.inverse(B)), (C,))
 
 
 def emit_div_4(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:488)."""
+    """Div -> other ops (bvlc/mapping.yaml:527)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:488")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:527")
     e.apply(hub.Mul(), (A, e.value(hub.Reciprocal(), (B,))), (C,))
 
 
 def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
-    """Dropout -> Dropout (bvlc/mapping.yaml:496)."""
-    if mask is not None:
-        raise Refused("mask is not computed", "bvlc/mapping.yaml:496")
+    """Dropout -> Dropout (bvlc/mapping.yaml:536)."""
     if not (op.training_mode is None or not op.training_mode):
-        raise Refused("dropping is for training", "bvlc/mapping.yaml:497")
+        raise Refused("dropping is for training", "bvlc/mapping.yaml:537")
+    if mask is not None:
+        raise Refused("mask is not computed", "bvlc/mapping.yaml:536")
     e.layer(
         layers.Dropout(dropout_ratio=op.ratio if op.ratio is not None else 0.5),
         (data,),
@@ -865,72 +865,72 @@ def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Val
 
 
 def emit_elu(e: Emit, op: hub.Elu, X: Value, Y: Value) -> None:
-    """Elu -> ELU (bvlc/mapping.yaml:504)."""
+    """Elu -> ELU (bvlc/mapping.yaml:545)."""
     e.layer(layers.ELU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_equal(e: Emit, op: hub.Equal, A: Value, B: Value, C: Value) -> None:
-    """Equal -> other ops (bvlc/mapping.yaml:509)."""
+    """Equal -> other ops (bvlc/mapping.yaml:550)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (e.value(hub.Abs(), (e.value(hub.Sub(), (A, B)),)), 0.0)),), (C,))
 
 
 def emit_exp(e: Emit, op: hub.Exp, input: Value, output: Value) -> None:
-    """Exp -> Exp (bvlc/mapping.yaml:513)."""
+    """Exp -> Exp (bvlc/mapping.yaml:554)."""
     e.layer(layers.Exp(), (input,), tops=(output,))
 
 
 def emit_expand_1(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:521)."""
-    old = lib.ones(output.rank - input.rank) + input.shape[:]
+    """Expand -> other ops (bvlc/mapping.yaml:562)."""
     if not input.rank < output.rank:
-        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:521")
+        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:562")
+    old = lib.ones(output.rank - input.rank) + input.shape[:]
     e.apply(hub.Expand(shape=output.shape[:]), (e.value(hub.Reshape(shape=old), (input,)),), (output,))
 
 
 def emit_expand_2(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:523)."""
+    """Expand -> other ops (bvlc/mapping.yaml:564)."""
+    if input.rank != output.rank:
+        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:564")
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     counts = tuple(1 if a == b else b for a, b in zip(old, output.shape, strict=True))
-    if input.rank != output.rank:
-        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:523")
     e.apply(hub.Tile(repeats=counts), (input,), (output,))
 
 
 def emit_flatten_1(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> Flatten (bvlc/mapping.yaml:529)."""
+    """Flatten -> Flatten (bvlc/mapping.yaml:572)."""
     if op.axis != 1:
-        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:529")
+        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:572")
     e.layer(layers.Flatten(axis=op.axis), (input,), tops=(output,))
 
 
 def emit_flatten_2(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> other ops (bvlc/mapping.yaml:532)."""
+    """Flatten -> other ops (bvlc/mapping.yaml:575)."""
     e.apply(hub.Reshape(shape=output.shape[:]), (input,), (output,))
 
 
 def emit_gather_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:539)."""
+    """Gather -> other ops (bvlc/mapping.yaml:584)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:539")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:584")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:539")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:584")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:539")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:584")
     bvlc_hooks.gather(e, op, data, indices, output)
 
 
 def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:541)."""
+    """Gather -> other ops (bvlc/mapping.yaml:586)."""
+    if not lib.is_constant(indices):
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:586")
+    if lib.is_constant(data):
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:586")
+    if indices.rank != 1:
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:586")
     along = lib.axis_of(op.axis, data.rank)
     runs = lib.runs_of(lib.places_along(indices, data.shape[along]))
-    if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:541")
-    if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:541")
-    if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:541")
     if not len(runs) <= 64:
-        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:545")
+        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:590")
     e.apply(
         hub.Concat(axis=along),
         [e.value(hub.Slice(starts=(r[0],), ends=(r[1],), axes=(along,)), (data,)) for r in runs],
@@ -939,14 +939,14 @@ def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:548)."""
-    along = lib.axis_of(op.axis, data.rank)
+    """Gather -> other ops (bvlc/mapping.yaml:594)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:548")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:594")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:548")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:594")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:548")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:594")
+    along = lib.axis_of(op.axis, data.rank)
     taken = e.value(
         hub.Gather(axis=along),
         (data, lib.reshape(indices, (lib.product(indices.shape),))),
@@ -955,16 +955,16 @@ def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> Embed (bvlc/mapping.yaml:552)."""
+    """Gather -> Embed (bvlc/mapping.yaml:598)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:552")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:598")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:552")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:598")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:552")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:598")
     if data.rank != 2:
-        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:552")
+        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:598")
     e.layer(
         layers.Embed(input_dim=data.shape[0], num_output=data.shape[1], bias_term=False),
         (indices,),
@@ -974,16 +974,16 @@ def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:557)."""
+    """Gather -> other ops (bvlc/mapping.yaml:603)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:557")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:603")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:557")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:603")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:557")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:603")
     if data.rank == 2:
-        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:557")
+        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:603")
     rows = e.value(
         hub.Gather(axis=0),
         (lib.reshape(data, (data.shape[0], lib.product(data.shape[1:]))), indices),
@@ -992,43 +992,43 @@ def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_6(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> BatchReindex (bvlc/mapping.yaml:561)."""
+    """Gather -> BatchReindex (bvlc/mapping.yaml:607)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:561")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:607")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:561")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:607")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:561")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:607")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:561")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:607")
     e.layer(layers.BatchReindex(), (data, indices), tops=(output,))
 
 
 def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:563)."""
+    """Gather -> other ops (bvlc/mapping.yaml:609)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:563")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:609")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:563")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:609")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:563")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:609")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:563")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:609")
     rows = e.value(hub.Gather(axis=0), (data, e.value(hub.Reshape(shape=(-1,)), (indices,))))
     e.apply(hub.Reshape(shape=output.shape[:]), (rows,), (output,))
 
 
 def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:567)."""
-    along = lib.axis_of(op.axis, data.rank)
+    """Gather -> other ops (bvlc/mapping.yaml:613)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:567")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:613")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:567")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:613")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:567")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:613")
+    along = lib.axis_of(op.axis, data.rank)
     columns = e.value(
         hub.Reshape(shape=(-1, data.shape[along], lib.product(data.shape[along + 1 :]))),
         (data,),
@@ -1041,9 +1041,9 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:578)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:632)."""
     if op.transA != 1:
-        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:578")
+        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:632")
     e.apply(
         hub.Gemm(alpha=op.alpha, beta=op.beta, transB=op.transB),
         (e.value(hub.Transpose(perm=(1, 0)), (A,)), B, C),
@@ -1052,14 +1052,14 @@ def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:580)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:634)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:580")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:634")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:580")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:634")
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:580")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:634")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=False),
         (A,),
@@ -1069,18 +1069,18 @@ def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:585)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:639)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:585")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:639")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:585")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:639")
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:585")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:639")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:585")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:639")
     if lib.span_of(Y.shape, C.shape) not in ((1, 2), (0, 0)):
-        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:585")
+        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:639")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=True),
         (A,),
@@ -1090,18 +1090,18 @@ def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_4(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:592)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:646)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:592")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:646")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:592")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:646")
     e.apply(hub.Add(), (e.value(hub.Gemm(alpha=op.alpha, transB=op.transB), (A, B)), lib.times(C, op.beta)), (Y,))
 
 
 def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:594)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:648)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:594")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:648")
     e.apply(
         hub.Add(),
         (
@@ -1113,94 +1113,94 @@ def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_6(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:596)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:650)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:596")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:650")
     if op.alpha == 1:
-        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:596")
+        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:650")
     e.apply(hub.Mul(), (e.value(hub.Gemm(transB=op.transB), (A, B)), op.alpha), (Y,))
 
 
 def emit_gemm_7(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:598)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:652)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:598")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:652")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:598")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:652")
     if op.transB != 1:
-        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:598")
+        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:652")
     e.apply(hub.MatMul(), (A, e.value(hub.Transpose(perm=(1, 0)), (B,))), (Y,))
 
 
 def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:600)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:654)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:600")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:654")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:600")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:654")
     if op.transB != 0:
-        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:600")
+        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:654")
     e.apply(hub.MatMul(), (A, B), (Y,))
 
 
 def emit_global_average_pool_1(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:608)."""
+    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:668)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:608")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:668")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_average_pool_2(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:611)."""
+    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:671)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:611")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:671")
     e.apply(hub.ReduceMean(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_global_max_pool_1(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:617)."""
+    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:679)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:617")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:679")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_max_pool_2(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:620)."""
+    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:682)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:620")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:682")
     e.apply(hub.ReduceMax(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_greater_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Threshold (bvlc/mapping.yaml:626)."""
+    """Greater -> Threshold (bvlc/mapping.yaml:690)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:626")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:690")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:626")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:690")
     e.layer(layers.Threshold(threshold=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_greater_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Power + Threshold (bvlc/mapping.yaml:630)."""
+    """Greater -> Power + Threshold (bvlc/mapping.yaml:694)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:630")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:694")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:630")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:694")
     top = e.layer(layers.Power(scale=-1), (B,))
     e.layer(layers.Threshold(threshold=-lib.scalar(A)), (top,), tops=(C,))
 
 
 def emit_greater_3(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> other ops (bvlc/mapping.yaml:637)."""
+    """Greater -> other ops (bvlc/mapping.yaml:701)."""
     if lib.is_scalar(A):
-        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:637")
+        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:701")
     if lib.is_scalar(B):
-        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:637")
+        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:701")
     e.apply(hub.Greater(), (e.value(hub.Sub(), (A, B)), 0.0), (C,))
 
 
 def emit_greater_or_equal(e: Emit, op: hub.GreaterOrEqual, A: Value, B: Value, C: Value) -> None:
-    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:642)."""
+    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:709)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (B, A)),), (C,))
 
 
@@ -1212,7 +1212,7 @@ def emit_group_normalization(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:645)."""
+    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:713)."""
     count = lib.product(X.shape[1:]) // op.num_groups
     groups = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(0, op.num_groups, -1))), (X,))
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (groups,))
@@ -1236,12 +1236,12 @@ def emit_gru(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """GRU -> other ops (bvlc/mapping.yaml:674)."""
+    """GRU -> other ops (bvlc/mapping.yaml:742)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:677)."""
+    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:746)."""
     top = e.layer(layers.Power(scale=-op.alpha, shift=1 - op.beta), (X,))
     top = e.layer(layers.ReLU(), (top,))
     top = e.layer(layers.Power(scale=-1, shift=1), (top,))
@@ -1249,9 +1249,9 @@ def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (bvlc/mapping.yaml:688)."""
+    """Identity -> Parameter (bvlc/mapping.yaml:757)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:688")
+        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:757")
     e.layer(
         layers.Parameter(shape=layers.BlobShape(dim=input.shape[:])),
         (),
@@ -1261,9 +1261,9 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (bvlc/mapping.yaml:693)."""
+    """Identity -> Split (bvlc/mapping.yaml:762)."""
     if lib.is_constant(input):
-        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:693")
+        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:762")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
@@ -1275,7 +1275,7 @@ def emit_instance_normalization(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:698)."""
+    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:769)."""
     count = lib.product(input.shape[2:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (input,))
     centred = e.layer(layers.Bias(axis=0), (input, means))
@@ -1295,15 +1295,15 @@ def emit_layer_normalization(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:723)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:794)."""
     start = lib.axis_of(op.axis, X.rank)
-    count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:727")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:798")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:727")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:798")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:727")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:798")
+    count = lib.product(X.shape[start:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (centred,))
@@ -1321,51 +1321,51 @@ def emit_layer_normalization(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:754)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:826)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:759)."""
+    """Less -> other ops (bvlc/mapping.yaml:831)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:762)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:835)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:765)."""
+    """Log -> Log (bvlc/mapping.yaml:839)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:769)."""
+    """LRN -> LRN (bvlc/mapping.yaml:844)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:769")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:844")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:769")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:844")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:772)."""
-    places = lib.product(X.shape[2:])
+    """LRN -> other ops (bvlc/mapping.yaml:847)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:772")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:847")
+    places = lib.product(X.shape[2:])
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
     e.apply(hub.Reshape(shape=(0,) + X.shape[1:]), (normal,), (Y,))
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:780)."""
-    channels = X.shape[1]
+    """LRN -> other ops (bvlc/mapping.yaml:855)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:780")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:855")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:780")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:855")
+    channels = X.shape[1]
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
         (
@@ -1401,20 +1401,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:789)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:865)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:793)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:870)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:793")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:870")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:793")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:870")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:793")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:870")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:793")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:870")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1424,137 +1424,137 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:801)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:878)."""
+    if not lib.is_constant(A):
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:878")
+    if lib.is_constant(B):
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:878")
+    if A.rank != 2:
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:878")
+    if not B.rank >= 2:
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:878")
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
-    if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:801")
-    if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:801")
-    if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:801")
-    if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:801")
     stack = e.value(hub.Reshape(shape=(-1, depth, 1, width)), (B,))
     mixed = e.value(hub.Conv(kernel_shape=(1, 1)), (stack, lib.reshape(A, (rows, depth, 1, 1))))
     e.apply(hub.Reshape(shape=lib.free_batch(Y.shape, B.rank > 2)), (mixed,), (Y,))
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:810)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:887)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:810")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:887")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:810")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:887")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:810")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:887")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:812)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:889)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:812")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:889")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:812")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:889")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:812")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:889")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:815)."""
-    back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
+    """MatMul -> other ops (bvlc/mapping.yaml:892)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:815")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:892")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:815")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:892")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:815")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:892")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:815")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:892")
+    back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
     e.apply(hub.ReduceSum(axes=(-1,), keepdims=0), (e.value(hub.Mul(), (rows, columns)),), (Y,))
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:822)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:899)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:822")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:899")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:822")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:899")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:824)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:901)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:824")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:901")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:830)."""
+    """Max -> other ops (bvlc/mapping.yaml:914)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:830")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:914")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:832)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:916)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:832")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:916")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:832",
+            "bvlc/mapping.yaml:916",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:835)."""
+    """Max -> other ops (bvlc/mapping.yaml:919)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:835")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:919")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:835")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:919")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:835")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:919")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:835")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:919")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:837)."""
+    """Max -> other ops (bvlc/mapping.yaml:921)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:837")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:921")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:837")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:921")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:837")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:921")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:837")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:921")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:839)."""
+    """Max -> other ops (bvlc/mapping.yaml:923)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:839")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:923")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:841)."""
+    """Max -> other ops (bvlc/mapping.yaml:925)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:841")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:925")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:841")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:925")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:841")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:925")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1563,13 +1563,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:843)."""
+    """Max -> other ops (bvlc/mapping.yaml:927)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:927")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:927")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:843")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:927")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1578,21 +1578,21 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:861)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:953)."""
+    if Indices is not None:
+        raise Refused(
+            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
+            "bvlc/mapping.yaml:948",
+        )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:861")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:953")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:861")
-    if Indices is not None:
-        raise Refused(
-            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:857",
-        )
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:953")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1609,24 +1609,24 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:872)."""
-    axes = len(op.kernel_shape)
-    begins = op.pads[:axes]
-    sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
-    over = lib.caffe_overhang(X.shape[2:], op.kernel_shape, op.strides, begins)
-    plain = axes == 2 and op.dilations == lib.ones(2)
-    inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
-    if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:872")
-    if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:872")
-    if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:872")
+    """MaxPool -> other ops (bvlc/mapping.yaml:964)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:857",
+            "bvlc/mapping.yaml:948",
         )
+    axes = len(op.kernel_shape)
+    begins = op.pads[:axes]
+    sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
+    plain = axes == 2 and op.dilations == lib.ones(2)
+    inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
+    if not inside:
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:964")
+    if sizes == Y.shape[2:]:
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:964")
+    if not lib.covers(sizes, Y.shape[2:]):
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:964")
+    over = lib.caffe_overhang(X.shape[2:], op.kernel_shape, op.strides, begins)
     every = e.value(
         hub.MaxPool(
             kernel_shape=op.kernel_shape,
@@ -1639,35 +1639,35 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:877)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:969)."""
+    if Indices is not None:
+        raise Refused(
+            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
+            "bvlc/mapping.yaml:948",
+        )
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:877")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:969")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:877")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:969")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:877")
-    if Indices is not None:
-        raise Refused(
-            "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:857",
-        )
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:969")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:881)."""
-    axes = len(op.kernel_shape)
-    if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:881")
+    """MaxPool -> other ops (bvlc/mapping.yaml:973)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:857",
+            "bvlc/mapping.yaml:948",
         )
+    axes = len(op.kernel_shape)
+    if axes != 1:
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:973")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1682,16 +1682,16 @@ def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:886)."""
-    axes = len(op.kernel_shape)
-    begins = op.pads[:axes]
-    if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:886")
+    """MaxPool -> other ops (bvlc/mapping.yaml:978)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:857",
+            "bvlc/mapping.yaml:948",
         )
+    axes = len(op.kernel_shape)
+    if op.pads == lib.zeros(2 * axes):
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:978")
+    begins = op.pads[:axes]
     padded = e.value(
         hub.Pad(
             pads=(0, 0) + begins + (0, 0) + op.pads[axes:],
@@ -1707,17 +1707,17 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:890)."""
-    axes = len(op.kernel_shape)
-    if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:890")
-    if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:890")
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:982)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:857",
+            "bvlc/mapping.yaml:948",
         )
+    axes = len(op.kernel_shape)
+    if axes != 2:
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:982")
+    if op.dilations == lib.ones(2):
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:982")
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1728,18 +1728,18 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:900)."""
-    axes = len(op.kernel_shape)
-    k = op.kernel_shape
-    s = op.strides
-    planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
-    if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:900")
+    """MaxPool -> other ops (bvlc/mapping.yaml:992)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:857",
+            "bvlc/mapping.yaml:948",
         )
+    axes = len(op.kernel_shape)
+    if axes != 3:
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:992")
+    k = op.kernel_shape
+    s = op.strides
+    planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
     flat = e.value(
         hub.MaxPool(kernel_shape=k[1:], strides=s[1:], dilations=op.dilations[1:]),
         (e.value(hub.Reshape(shape=planes), (X,)),),
@@ -1758,11 +1758,11 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:913)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:1013)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:914")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1014")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:914")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1014")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1776,11 +1776,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:925)."""
-    if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:925")
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1027)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:922")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1023")
+    if lib.normal_axes(op.axes, 4) != (2, 3):
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1027")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1790,53 +1790,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:927)."""
-    if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:927")
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1029)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:922")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1023")
+    if lib.normal_axes(op.axes, 4) != (1, 2, 3):
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1029")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:933)."""
+    """Min -> other ops (bvlc/mapping.yaml:1039)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:933")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1039")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:933")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1039")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:933")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1039")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:933")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1039")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:935)."""
+    """Min -> other ops (bvlc/mapping.yaml:1041)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:935")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1041")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:935")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1041")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:935")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1041")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:935")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1041")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:937)."""
+    """Min -> other ops (bvlc/mapping.yaml:1043)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:937")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1043")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:939)."""
+    """Min -> other ops (bvlc/mapping.yaml:1045)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:939")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1045")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:939")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1045")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1845,11 +1845,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:941)."""
+    """Min -> other ops (bvlc/mapping.yaml:1047)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1047")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1047")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -1858,41 +1858,41 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:947)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:1058)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:947")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1058")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:947")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1058")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:947")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1058")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:951)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1062)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:951")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1062")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:951")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1062")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:953)."""
+    """Mul -> Power (bvlc/mapping.yaml:1064)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:953")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1064")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:953")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1064")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:957)."""
-    span = lib.span_of(A.shape, B.shape)
+    """Mul -> Scale (bvlc/mapping.yaml:1068)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:957")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1068")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:957")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1068")
+    span = lib.span_of(A.shape, B.shape)
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
         (A,),
@@ -1902,79 +1902,79 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Reshape + Scale (bvlc/mapping.yaml:966)."""
+    """Mul -> Reshape + Scale (bvlc/mapping.yaml:1077)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:966")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1077")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:966")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1077")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:966")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1077")
     shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
     e.layer(layers.Scale(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:975)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1086)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:975")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1086")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:975")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1086")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:977)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1088)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:977")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1088")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:979)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1090)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:979",
+            "bvlc/mapping.yaml:1090",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:981)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1092)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:981")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1092")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:981")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1092")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:989)."""
+    """Neg -> Power (bvlc/mapping.yaml:1107)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:994)."""
+    """Not -> Power (bvlc/mapping.yaml:1112)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:999)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:1118)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:999")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1118")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:999")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1118")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:999")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1118")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:1002)."""
+    """Or -> other ops (bvlc/mapping.yaml:1121)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1002")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1121")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1002")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1121")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -1983,43 +1983,43 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1015)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1138)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1015")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1138")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1017)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1140)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
+    if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1140")
     value = op.constant_value if op.constant_value is not None else 0.0
     inner = tuple(max(0, -p[0]) for p in pairs)
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
     grown = tuple(max(0, p[0]) for p in pairs) + tuple(max(0, p[1]) for p in pairs)
-    if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1017")
     cut = e.value(hub.Slice(starts=inner, ends=outer), (data,))
     e.apply(hub.Pad(mode=op.mode, pads=grown, constant_value=value), (cut,), (output,))
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1021)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1144)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1021")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1144")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1021")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1144")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1021")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1144")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1021")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1144")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2032,16 +2032,16 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1024)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1147)."""
     pads = e.known(op.pads)
+    if op.mode != "constant":
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1147")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
     before = pairs[axis][0]
     behind = pairs[axis][1]
-    if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1024")
     grain = e.value(
         hub.Add(),
         (
@@ -2066,13 +2066,13 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1035)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1158)."""
     pads = e.known(op.pads)
+    if op.mode == "constant":
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1158")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
-    if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1035")
     part = e.value(
         hub.Gather(axis=axis),
         (data, lib.whole(lib.pad_places(op.mode, data.shape[axis], pairs[axis]))),
@@ -2081,49 +2081,49 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:1042)."""
+    """Pow -> Power (bvlc/mapping.yaml:1171)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1042")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1171")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1042")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1171")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:1046)."""
+    """Pow -> Exp (bvlc/mapping.yaml:1175)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1046")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1175")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1046")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1175")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1046")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1175")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1054)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1186)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1054")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1186")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1054")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1186")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1054")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1186")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1059)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1191)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1059")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1191")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1059")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1191")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1059")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1191")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:1063)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:1195)."""
     e.apply(
         hub.Sub(),
         (
@@ -2135,19 +2135,19 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:1067)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:1202)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:1074)."""
+    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:1210)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1074")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1210")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1074")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1210")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1074")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1210")
     top = e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2155,80 +2155,80 @@ def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1081)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1217)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1081")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1217")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1094)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1236)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1094")
-    if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1094")
-    if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1094")
-    if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1094")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1091")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1232")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1236")
+    if data.rank != 4:
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1236")
+    if over != (2, 3):
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1236")
+    if op.keepdims != 1:
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1236")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1096)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1238)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1232")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1238")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1096")
-    if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1091")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.MaxPool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1101)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1243)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    run = lib.last_run(over)
-    if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1101")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1091")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1232")
+    if lib.is_run(over):
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1243")
+    run = lib.last_run(over)
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1118)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1264)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1118")
-    if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1118")
-    if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1118")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1115")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1260")
+    if data.rank != 4:
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1264")
+    if over != (2, 3):
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1264")
+    if op.keepdims != 1:
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1264")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1120)."""
+    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1266)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1120")
-    if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1120")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1115")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1260")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1266")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1266")
     top = e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2236,49 +2236,49 @@ def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1127)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1273)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1127")
-    if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1127")
-    if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1127")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1115")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1260")
+    if data.rank != 4:
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1273")
+    if over != (2,):
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1273")
+    if op.keepdims != 1:
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1273")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1129)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1275)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1260")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1275")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1129")
-    if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1115")
     view = e.value(hub.Reshape(shape=(-1, 1, count, inner)), (data,))
     pooled = e.value(hub.AveragePool(kernel_shape=(count, 1)), (view,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1134)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1280)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    run = lib.last_run(over)
-    if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1134")
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1115")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1260")
+    if lib.is_run(over):
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1280")
+    run = lib.last_run(over)
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (whole,), (reduced,))
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1142)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1294)."""
     e.apply(
         hub.Neg(),
         (
@@ -2296,20 +2296,20 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1148)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1301)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1148")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1301")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1150)."""
+    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1303)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1150")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1303")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1150")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1303")
     top = e.layer(layers.Reduction(axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2317,10 +2317,10 @@ def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1157)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1310)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1157")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1310")
     e.apply(
         hub.Mul(),
         (
@@ -2332,14 +2332,14 @@ def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1166)."""
+    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1323)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1166")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1323")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1166")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1323")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1166")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1323")
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,))
     if op.keepdims == 1:
         top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
@@ -2347,23 +2347,23 @@ def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, redu
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1173)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1330)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1173")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1330")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1177)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1339)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1181)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1343)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1182")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1344")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2372,11 +2372,11 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1190)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1353)."""
     start = lib.axis_of(op.axis, X.rank)
-    count = lib.product(X.shape[start:])
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1194")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1357")
+    count = lib.product(X.shape[start:])
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
     top = e.layer(layers.Scale(axis=0), (X, factors))
@@ -2400,27 +2400,27 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1216)."""
-    size = R.shape[2]
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1381)."""
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1216")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1381")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1216")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1381")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1216")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1381")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1216")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1381")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1216")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1381")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1218")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1383")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1218")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1383")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1218")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1383")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1218")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1383")
+    size = R.shape[2]
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
     top = e.layer(
@@ -2450,47 +2450,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1242)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1408)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1245)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1414)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1258)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1427)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1258")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1427")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1258")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1427")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1260)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1429)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1260")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1429")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1260")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1429")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1260")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1429")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1265)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1434)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2498,11 +2498,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1265")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1434")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1265")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1434")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1265")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1434")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2513,7 +2513,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1271)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1440)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2521,13 +2521,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1271")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1440")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1271")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1440")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1271")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1440")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1271")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1440")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2538,16 +2538,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1277)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1446)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1277")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1446")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1277")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1446")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2561,23 +2561,23 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1282)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1451)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     along = lib.slice_axes(op.axes, len(starts))
     plain = by == lib.ones(len(starts))
     strides = lib.steps_along(along, by, data.rank)
+    if plain:
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1451")
+    if not data.rank >= 3:
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1451")
+    if strides[:2] != lib.ones(2):
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1451")
+    if not all(tuple(step > 0 for step in strides)):
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1451")
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
-    if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1282")
-    if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1282")
-    if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1282")
-    if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1282")
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
     e.apply(
         hub.Conv(kernel_shape=window, strides=strides[2:], group=channels),
@@ -2587,15 +2587,15 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1289)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1458)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
-    along = lib.slice_axes(op.axes, len(starts))
     plain = by == lib.ones(len(starts))
-    at = lib.first_step(by)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1289")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1458")
+    along = lib.slice_axes(op.axes, len(starts))
+    at = lib.first_step(by)
     part = e.value(
         hub.Gather(axis=along[at]),
         (data, lib.whole(lib.slice_range(data.shape[along[at]], starts[at], ends[at], by[at]))),
@@ -2613,17 +2613,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1296)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1472)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1301)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1477)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1305)."""
+    """Split -> Slice (bvlc/mapping.yaml:1481)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2633,133 +2633,133 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1314)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1490)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1318)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1495)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1323)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1500)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1323")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1500")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1323")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1500")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1323")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1500")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1326)."""
+    """Sub -> Power (bvlc/mapping.yaml:1503)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1326")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1503")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1326")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1503")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1330)."""
+    """Sub -> Power (bvlc/mapping.yaml:1507)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1330")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1507")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1330")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1507")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1334)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1511)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1334")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1511")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1336)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1513)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1336")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1513")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1345)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1524)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1345")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1524")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1347)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1526)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1347")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1526")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1347",
+            "bvlc/mapping.yaml:1526",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1350)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1529)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1350")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1529")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1352)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1531)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1352")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1531")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1357)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1540)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1364)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1547)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1364")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1547")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1366)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1549)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1366")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1549")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1366")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1549")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1369)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1552)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
+    if not lib.product(repeats) > 1:
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1552")
+    if repeats[axis] == lib.product(repeats):
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1552")
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
-    if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1369")
-    if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1369")
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1377)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1563)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1377")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1563")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
@@ -2771,18 +2771,18 @@ def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1385)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1573)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1385")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1573")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1388)."""
+    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1576)."""
     swap = lib.block_swap(data.shape, op.perm)
-    steady = op.perm[0] == 0
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1388")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1576")
+    steady = op.perm[0] == 0
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(swap[0], 1, swap[1] * swap[2], swap[3]))), (data,))
     top = e.layer(layers.Im2col(kernel_h=swap[2], kernel_w=1, stride_h=swap[2], stride_w=1), (top,))
     e.layer(
@@ -2793,11 +2793,11 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1396)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1584)."""
     swap = lib.block_swap(data.shape, op.perm)
-    steady = op.perm[0] == 0
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1396")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1584")
+    steady = op.perm[0] == 0
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
     whole = e.value(hub.Transpose(perm=lib.other_swaps(data.shape, op.perm)), (half,))
@@ -2805,18 +2805,18 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1405)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1596)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1412)."""
+    """Where -> other ops (bvlc/mapping.yaml:1603)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1412")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1603")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1412")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1603")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1412")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1603")
     e.apply(
         hub.Add(),
         (
@@ -2828,13 +2828,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1414)."""
+    """Where -> other ops (bvlc/mapping.yaml:1605)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1414")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1605")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1414")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1605")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1414")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1605")
     e.apply(
         hub.Add(),
         (
@@ -2846,20 +2846,20 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1416)."""
-    on = lib.element_type("float32")
+    """Where -> other ops (bvlc/mapping.yaml:1607)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1416")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1607")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1418",
+            "bvlc/mapping.yaml:1609",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1418",
+            "bvlc/mapping.yaml:1609",
         )
+    on = lib.element_type("float32")
     gate = e.value(hub.Cast(to=on), (condition,))
     e.apply(
         hub.Add(),
@@ -2941,365 +2941,365 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.And: Rule(
         (
-            Alternative(emit_and_1, "bvlc/mapping.yaml:146"),
-            Alternative(emit_and_2, "bvlc/mapping.yaml:149"),
+            Alternative(emit_and_1, "bvlc/mapping.yaml:150"),
+            Alternative(emit_and_2, "bvlc/mapping.yaml:153"),
         ),
     ),
     hub.ArgMax: Rule(
         (
-            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:158"),
-            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:166"),
-            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:176"),
+            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:166"),
+            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:174"),
+            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:184"),
         ),
     ),
-    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:185"),)),
+    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:195"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "bvlc/mapping.yaml:197"),
-            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:206"),
-            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:226"),
-            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:230"),
-            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:235"),
-            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:239"),
-            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:244"),
-            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:248"),
+            Alternative(emit_average_pool_1, "bvlc/mapping.yaml:208"),
+            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:217"),
+            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:237"),
+            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:241"),
+            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:246"),
+            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:250"),
+            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:255"),
+            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:259"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:261"),)),
-    caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:274"),)),
-    caffe_ops.MaxUnpool: Rule((Alternative(emit_max_unpool, "bvlc/mapping.yaml:289"),)),
-    caffe_ops.Places: Rule((Alternative(emit_places, "bvlc/mapping.yaml:313"),)),
+    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:282"),)),
+    caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:296"),)),
+    caffe_ops.MaxUnpool: Rule((Alternative(emit_max_unpool, "bvlc/mapping.yaml:311"),)),
+    caffe_ops.Places: Rule((Alternative(emit_places, "bvlc/mapping.yaml:335"),)),
     hub.Cast: Rule(
         (
-            Alternative(emit_cast_1, "bvlc/mapping.yaml:319"),
-            Alternative(emit_cast_2, "bvlc/mapping.yaml:321"),
+            Alternative(emit_cast_1, "bvlc/mapping.yaml:341"),
+            Alternative(emit_cast_2, "bvlc/mapping.yaml:343"),
         ),
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "bvlc/mapping.yaml:327"),
-            Alternative(emit_clip_2, "bvlc/mapping.yaml:329"),
-            Alternative(emit_clip_3, "bvlc/mapping.yaml:331"),
-            Alternative(emit_clip_4, "bvlc/mapping.yaml:339"),
-            Alternative(emit_clip_5, "bvlc/mapping.yaml:353"),
+            Alternative(emit_clip_1, "bvlc/mapping.yaml:352"),
+            Alternative(emit_clip_2, "bvlc/mapping.yaml:354"),
+            Alternative(emit_clip_3, "bvlc/mapping.yaml:356"),
+            Alternative(emit_clip_4, "bvlc/mapping.yaml:364"),
+            Alternative(emit_clip_5, "bvlc/mapping.yaml:378"),
         ),
         "bounds that are known, the lower one first",
     ),
     hub.Concat: Rule(
         (
-            Alternative(emit_concat_1, "bvlc/mapping.yaml:362"),
-            Alternative(emit_concat_2, "bvlc/mapping.yaml:366"),
-            Alternative(emit_concat_3, "bvlc/mapping.yaml:373"),
+            Alternative(emit_concat_1, "bvlc/mapping.yaml:392"),
+            Alternative(emit_concat_2, "bvlc/mapping.yaml:396"),
+            Alternative(emit_concat_3, "bvlc/mapping.yaml:403"),
         ),
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "bvlc/mapping.yaml:381"),
-            Alternative(emit_conv_2, "bvlc/mapping.yaml:395"),
-            Alternative(emit_conv_3, "bvlc/mapping.yaml:407"),
+            Alternative(emit_conv_1, "bvlc/mapping.yaml:414"),
+            Alternative(emit_conv_2, "bvlc/mapping.yaml:428"),
+            Alternative(emit_conv_3, "bvlc/mapping.yaml:440"),
         ),
     ),
     hub.ConvTranspose: Rule(
         (
-            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:426"),
-            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:442"),
-            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:456"),
-            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:468"),
+            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:461"),
+            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:477"),
+            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:491"),
+            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:503"),
         ),
     ),
     hub.Div: Rule(
         (
-            Alternative(emit_div_1, "bvlc/mapping.yaml:478"),
-            Alternative(emit_div_2, "bvlc/mapping.yaml:482"),
-            Alternative(emit_div_3, "bvlc/mapping.yaml:486"),
-            Alternative(emit_div_4, "bvlc/mapping.yaml:488"),
+            Alternative(emit_div_1, "bvlc/mapping.yaml:517"),
+            Alternative(emit_div_2, "bvlc/mapping.yaml:521"),
+            Alternative(emit_div_3, "bvlc/mapping.yaml:525"),
+            Alternative(emit_div_4, "bvlc/mapping.yaml:527"),
         ),
     ),
-    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:496"),)),
-    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:504"),)),
-    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:509"),)),
-    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:513"),)),
+    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:536"),)),
+    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:545"),)),
+    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:550"),)),
+    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:554"),)),
     hub.Expand: Rule(
         (
-            Alternative(emit_expand_1, "bvlc/mapping.yaml:521"),
-            Alternative(emit_expand_2, "bvlc/mapping.yaml:523"),
+            Alternative(emit_expand_1, "bvlc/mapping.yaml:562"),
+            Alternative(emit_expand_2, "bvlc/mapping.yaml:564"),
         ),
     ),
     hub.Flatten: Rule(
         (
-            Alternative(emit_flatten_1, "bvlc/mapping.yaml:529"),
-            Alternative(emit_flatten_2, "bvlc/mapping.yaml:532"),
+            Alternative(emit_flatten_1, "bvlc/mapping.yaml:572"),
+            Alternative(emit_flatten_2, "bvlc/mapping.yaml:575"),
         ),
     ),
     hub.Gather: Rule(
         (
-            Alternative(emit_gather_1, "bvlc/mapping.yaml:539"),
-            Alternative(emit_gather_2, "bvlc/mapping.yaml:541"),
-            Alternative(emit_gather_3, "bvlc/mapping.yaml:548"),
-            Alternative(emit_gather_4, "bvlc/mapping.yaml:552"),
-            Alternative(emit_gather_5, "bvlc/mapping.yaml:557"),
-            Alternative(emit_gather_6, "bvlc/mapping.yaml:561"),
-            Alternative(emit_gather_7, "bvlc/mapping.yaml:563"),
-            Alternative(emit_gather_8, "bvlc/mapping.yaml:567"),
+            Alternative(emit_gather_1, "bvlc/mapping.yaml:584"),
+            Alternative(emit_gather_2, "bvlc/mapping.yaml:586"),
+            Alternative(emit_gather_3, "bvlc/mapping.yaml:594"),
+            Alternative(emit_gather_4, "bvlc/mapping.yaml:598"),
+            Alternative(emit_gather_5, "bvlc/mapping.yaml:603"),
+            Alternative(emit_gather_6, "bvlc/mapping.yaml:607"),
+            Alternative(emit_gather_7, "bvlc/mapping.yaml:609"),
+            Alternative(emit_gather_8, "bvlc/mapping.yaml:613"),
         ),
         "known places along any axis, or computed ones along the first",
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "bvlc/mapping.yaml:578"),
-            Alternative(emit_gemm_2, "bvlc/mapping.yaml:580"),
-            Alternative(emit_gemm_3, "bvlc/mapping.yaml:585"),
-            Alternative(emit_gemm_4, "bvlc/mapping.yaml:592"),
-            Alternative(emit_gemm_5, "bvlc/mapping.yaml:594"),
-            Alternative(emit_gemm_6, "bvlc/mapping.yaml:596"),
-            Alternative(emit_gemm_7, "bvlc/mapping.yaml:598"),
-            Alternative(emit_gemm_8, "bvlc/mapping.yaml:600"),
+            Alternative(emit_gemm_1, "bvlc/mapping.yaml:632"),
+            Alternative(emit_gemm_2, "bvlc/mapping.yaml:634"),
+            Alternative(emit_gemm_3, "bvlc/mapping.yaml:639"),
+            Alternative(emit_gemm_4, "bvlc/mapping.yaml:646"),
+            Alternative(emit_gemm_5, "bvlc/mapping.yaml:648"),
+            Alternative(emit_gemm_6, "bvlc/mapping.yaml:650"),
+            Alternative(emit_gemm_7, "bvlc/mapping.yaml:652"),
+            Alternative(emit_gemm_8, "bvlc/mapping.yaml:654"),
         ),
     ),
     hub.GlobalAveragePool: Rule(
         (
-            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:608"),
-            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:611"),
+            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:668"),
+            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:671"),
         ),
     ),
     hub.GlobalMaxPool: Rule(
         (
-            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:617"),
-            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:620"),
+            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:679"),
+            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:682"),
         ),
     ),
     hub.Greater: Rule(
         (
-            Alternative(emit_greater_1, "bvlc/mapping.yaml:626"),
-            Alternative(emit_greater_2, "bvlc/mapping.yaml:630"),
-            Alternative(emit_greater_3, "bvlc/mapping.yaml:637"),
+            Alternative(emit_greater_1, "bvlc/mapping.yaml:690"),
+            Alternative(emit_greater_2, "bvlc/mapping.yaml:694"),
+            Alternative(emit_greater_3, "bvlc/mapping.yaml:701"),
         ),
     ),
-    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:642"),)),
-    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:645"),)),
-    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:674"),)),
-    hub.HardSigmoid: Rule((Alternative(emit_hard_sigmoid, "bvlc/mapping.yaml:677"),)),
+    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:709"),)),
+    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:713"),)),
+    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:742"),)),
+    hub.HardSigmoid: Rule((Alternative(emit_hard_sigmoid, "bvlc/mapping.yaml:746"),)),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "bvlc/mapping.yaml:688"),
-            Alternative(emit_identity_2, "bvlc/mapping.yaml:693"),
+            Alternative(emit_identity_1, "bvlc/mapping.yaml:757"),
+            Alternative(emit_identity_2, "bvlc/mapping.yaml:762"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:698"),)),
-    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:723"),)),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:754"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:759"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:762"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:765"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:769"),)),
+    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:794"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:826"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:831"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:835"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:839"),)),
     hub.LRN: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:769"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:772"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:780"),
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:844"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:847"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:855"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:789"),)),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:865"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:793"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:801"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:810"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:812"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:815"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:822"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:824"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:870"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:878"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:887"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:889"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:892"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:899"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:901"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:830"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:832"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:835"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:837"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:839"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:841"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:843"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:914"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:916"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:919"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:921"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:923"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:925"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:927"),
         ),
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "bvlc/mapping.yaml:861"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:872"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:877"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:881"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:886"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:890"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:900"),
+            Alternative(emit_max_pool_1, "bvlc/mapping.yaml:953"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:964"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:969"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:973"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:978"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:982"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:992"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:913"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1013"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:925"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:927"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1027"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1029"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:933"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:935"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:937"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:939"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:941"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:1039"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:1041"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:1043"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:1045"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:1047"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:947"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:951"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:953"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:957"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:966"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:975"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:977"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:979"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:981"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:1058"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:1062"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:1064"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:1068"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:1077"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:1086"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:1088"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:1090"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:1092"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:989"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:994"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1107"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1112"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:999"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:1002"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:1118"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:1121"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:1015"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:1017"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:1021"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:1024"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:1035"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:1138"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:1140"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:1144"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:1147"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:1158"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:1042"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:1046"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:1171"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:1175"),
         ),
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1054"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1059"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1063"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1186"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1191"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1195"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1067"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1202"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1074"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1081"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1210"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1217"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1094"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1096"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1101"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1236"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1238"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1243"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1118"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1120"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1127"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1129"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1134"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1264"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1266"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1273"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1275"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1280"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1142"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1294"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1148"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1150"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1157"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1301"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1303"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1310"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1166"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1173"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1323"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1330"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1177"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1181"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1190"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1339"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1343"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1353"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1216",
+                "bvlc/mapping.yaml:1381",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1242"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1408"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1245"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1414"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1258"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1260"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1265"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1271"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1277"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1282"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1289"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1427"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1429"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1434"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1440"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1446"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1451"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1458"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1296"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1301"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1305"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1314"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1318"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1472"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1477"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1481"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1490"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1495"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1323"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1326"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1330"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1334"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1336"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1500"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1503"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1507"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1511"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1513"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1345"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1347"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1350"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1352"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1524"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1526"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1529"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1531"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1357"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1540"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1364"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1366"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1369"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1547"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1549"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1552"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1377"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1563"),)),
     hub.Transpose: Rule(
         (
             Alternative(emit_transpose_1, "ssd/mapping.yaml:35"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1385"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1388"),
-            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1396"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1573"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1576"),
+            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1584"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1405"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1596"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1412"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1414"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1416"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1603"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1605"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1607"),
         ),
     ),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output, "ssd/mapping.yaml:40"),)),
