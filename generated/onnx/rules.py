@@ -181,12 +181,12 @@ def write_clip_11_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 def write_clip_11_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
     """Clip -> other ops (onnx/rules.yaml:113)."""
-    wide = lib.element_type("float64")
     if output.dtype not in ("int8", "uint8", "int16", "uint16", "int32", "uint32"):
         raise Refused(
             "does not hold: output.dtype in ['int8', 'uint8', 'int16', 'uint16', 'int32', 'uint32']",
             "onnx/rules.yaml:113",
         )
+    wide = lib.element_type("float64")
     bounded = e.value(hub.Clip(min=op.min, max=op.max), (e.value(hub.Cast(to=wide), (input,)),))
     e.apply(hub.Cast(to=lib.element_type(output.dtype)), (bounded,), (output,))
 
@@ -215,12 +215,12 @@ def write_depth_to_space_10_1(e: Emit, op: hub.DepthToSpace, input: Value, outpu
 
 def write_depth_to_space_10_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
     """DepthToSpace -> other ops (onnx/rules.yaml:140)."""
+    if op.mode != "CRD":
+        raise Refused("does not hold: mode == 'CRD'", "onnx/rules.yaml:140")
     c = output.shape[1]
     h = input.shape[2]
     w = input.shape[3]
     b = op.blocksize
-    if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "onnx/rules.yaml:140")
     apart = e.value(
         hub.Transpose(perm=(0, 1, 4, 2, 5, 3)),
         (e.value(hub.Reshape(shape=(0, c, b, b, h, w)), (input,)),),
@@ -301,9 +301,9 @@ def write_equal_10_1(e: Emit, op: hub.Equal, A: Value, B: Value, C: Value) -> No
 
 def write_equal_10_2(e: Emit, op: hub.Equal, A: Value, B: Value, C: Value) -> None:
     """Equal -> other ops (onnx/rules.yaml:191)."""
-    wide = lib.element_type("int32")
     if A.dtype not in ("int8", "uint8", "int16", "uint16"):
         raise Refused("does not hold: A.dtype in ['int8', 'uint8', 'int16', 'uint16']", "onnx/rules.yaml:191")
+    wide = lib.element_type("int32")
     e.apply(hub.Equal(), (e.value(hub.Cast(to=wide), (A,)), e.value(hub.Cast(to=wide), (B,))), (C,))
 
 
@@ -333,17 +333,17 @@ def write_flatten_10(e: Emit, op: hub.Flatten, input: Value, output: Value) -> N
 
 def write_gather_10_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
     """Gather -> Gather (onnx/rules.yaml:215)."""
-    along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(indices):
         raise Refused("does not hold: is_constant(indices)", "onnx/rules.yaml:215")
+    along = lib.axis_of(op.axis, data.rank)
     e.op("Gather", {"axis": along}, (data, lib.counted_from_front(indices, data.shape[along])))
 
 
 def write_gather_10_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
     """Gather -> Gather (onnx/rules.yaml:219)."""
-    along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(indices):
         raise Refused("does not hold: not is_constant(indices)", "onnx/rules.yaml:219")
+    along = lib.axis_of(op.axis, data.rank)
     e.op("Gather", {"axis": along})
 
 
@@ -401,12 +401,12 @@ def write_greater_8_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) ->
 
 def write_greater_8_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
     """Greater -> other ops (onnx/rules.yaml:256)."""
-    wide = lib.element_type("float64")
     if A.dtype not in ("int8", "uint8", "int16", "uint16", "int32", "uint32"):
         raise Refused(
             "does not hold: A.dtype in ['int8', 'uint8', 'int16', 'uint16', 'int32', 'uint32']",
             "onnx/rules.yaml:256",
         )
+    wide = lib.element_type("float64")
     e.apply(hub.Greater(), (e.value(hub.Cast(to=wide), (A,)), e.value(hub.Cast(to=wide), (B,))), (C,))
 
 
@@ -419,12 +419,12 @@ def write_less_8_1(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
 
 def write_less_8_2(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
     """Less -> other ops (onnx/rules.yaml:265)."""
-    wide = lib.element_type("float64")
     if A.dtype not in ("int8", "uint8", "int16", "uint16", "int32", "uint32"):
         raise Refused(
             "does not hold: A.dtype in ['int8', 'uint8', 'int16', 'uint16', 'int32', 'uint32']",
             "onnx/rules.yaml:265",
         )
+    wide = lib.element_type("float64")
     e.apply(hub.Less(), (e.value(hub.Cast(to=wide), (A,)), e.value(hub.Cast(to=wide), (B,))), (C,))
 
 
@@ -514,12 +514,12 @@ def write_group_normalization_20_1(
     Y: Value,
 ) -> None:
     """GroupNormalization -> other ops (onnx/rules.yaml:297)."""
-    column = (X.shape[1],) + lib.ones(X.rank - 2)
     if not (X.dtype == "float32" or X.dtype == "float64" or op.stash_type != 1):
         raise Refused(
             "does not hold: X.dtype == 'float32' or X.dtype == 'float64' or stash_type != 1",
             "onnx/rules.yaml:297",
         )
+    column = (X.shape[1],) + lib.ones(X.rank - 2)
     groups = e.value(hub.Reshape(shape=(0, op.num_groups, -1)), (X,))
     normal = e.value(
         hub.InstanceNormalization(epsilon=op.epsilon),
@@ -543,11 +543,11 @@ def write_group_normalization_20_2(
     Y: Value,
 ) -> None:
     """GroupNormalization -> other ops (onnx/rules.yaml:304)."""
-    column = (X.shape[1],) + lib.ones(X.rank - 2)
     if X.dtype != "float16":
         raise Refused("does not hold: X.dtype == 'float16'", "onnx/rules.yaml:304")
     if op.stash_type != 1:
         raise Refused("does not hold: stash_type == 1", "onnx/rules.yaml:304")
+    column = (X.shape[1],) + lib.ones(X.rank - 2)
     groups = e.value(hub.Reshape(shape=(0, op.num_groups, -1)), (e.value(hub.Cast(to=1), (X,)),))
     normal = e.value(
         hub.InstanceNormalization(epsilon=op.epsilon),
@@ -573,9 +573,9 @@ def write_hardmax_12_1(e: Emit, op: hub.Hardmax, input: Value, output: Value) ->
 def write_hardmax_12_2(e: Emit, op: hub.Hardmax, input: Value, output: Value) -> None:
     """Hardmax -> other ops (onnx/rules.yaml:321)."""
     along = lib.axis_of(op.axis, input.rank)
-    swapped = tuple(input.rank - 1 if i == along else along if i == input.rank - 1 else i for i in range(input.rank))
     if not along < input.rank - 1:
         raise Refused("does not hold: along < input.rank - 1", "onnx/rules.yaml:321")
+    swapped = tuple(input.rank - 1 if i == along else along if i == input.rank - 1 else i for i in range(input.rank))
     last = e.value(
         hub.Hardmax(axis=input.rank - 1),
         (e.value(hub.Transpose(perm=swapped), (input,)),),
@@ -594,18 +594,18 @@ def write_layer_normalization_16_1(
     InvStdDev: Value | None,
 ) -> None:
     """LayerNormalization -> other ops (onnx/rules.yaml:334)."""
-    wide = lib.element_type("float32")
-    own = lib.element_type(X.dtype)
-    if Mean is not None:
-        raise Refused("Mean is not computed", "onnx/rules.yaml:334")
-    if InvStdDev is not None:
-        raise Refused("InvStdDev is not computed", "onnx/rules.yaml:334")
     if X.dtype != "float16":
         raise Refused("does not hold: X.dtype == 'float16'", "onnx/rules.yaml:334")
     if op.stash_type != 1:
         raise Refused("does not hold: stash_type == 1", "onnx/rules.yaml:334")
     if B is None:
         raise Refused("does not hold: has(B)", "onnx/rules.yaml:334")
+    if Mean is not None:
+        raise Refused("Mean is not computed", "onnx/rules.yaml:334")
+    if InvStdDev is not None:
+        raise Refused("InvStdDev is not computed", "onnx/rules.yaml:334")
+    wide = lib.element_type("float32")
+    own = lib.element_type(X.dtype)
     exact = e.value(
         hub.LayerNormalization(axis=op.axis, epsilon=op.epsilon),
         (
@@ -628,18 +628,18 @@ def write_layer_normalization_16_2(
     InvStdDev: Value | None,
 ) -> None:
     """LayerNormalization -> other ops (onnx/rules.yaml:338)."""
-    wide = lib.element_type("float32")
-    own = lib.element_type(X.dtype)
-    if Mean is not None:
-        raise Refused("Mean is not computed", "onnx/rules.yaml:338")
-    if InvStdDev is not None:
-        raise Refused("InvStdDev is not computed", "onnx/rules.yaml:338")
     if X.dtype != "float16":
         raise Refused("does not hold: X.dtype == 'float16'", "onnx/rules.yaml:338")
     if op.stash_type != 1:
         raise Refused("does not hold: stash_type == 1", "onnx/rules.yaml:338")
     if B is not None:
         raise Refused("does not hold: not has(B)", "onnx/rules.yaml:338")
+    if Mean is not None:
+        raise Refused("Mean is not computed", "onnx/rules.yaml:338")
+    if InvStdDev is not None:
+        raise Refused("InvStdDev is not computed", "onnx/rules.yaml:338")
+    wide = lib.element_type("float32")
+    own = lib.element_type(X.dtype)
     exact = e.value(
         hub.LayerNormalization(axis=op.axis, epsilon=op.epsilon),
         (e.value(hub.Cast(to=wide), (X,)), e.value(hub.Cast(to=wide), (Scale,))),
@@ -658,16 +658,16 @@ def write_layer_normalization_16_3(
     InvStdDev: Value | None,
 ) -> None:
     """LayerNormalization -> other ops (onnx/rules.yaml:342)."""
-    along = lib.axis_of(op.axis, X.rank)
-    inner = tuple(i for i in range(along, X.rank))
-    if Mean is not None:
-        raise Refused("Mean is not computed", "onnx/rules.yaml:342")
-    if InvStdDev is not None:
-        raise Refused("InvStdDev is not computed", "onnx/rules.yaml:342")
     if not (X.dtype != "float16" or op.stash_type != 1):
         raise Refused("does not hold: X.dtype != 'float16' or stash_type != 1", "onnx/rules.yaml:342")
     if B is None:
         raise Refused("does not hold: has(B)", "onnx/rules.yaml:342")
+    if Mean is not None:
+        raise Refused("Mean is not computed", "onnx/rules.yaml:342")
+    if InvStdDev is not None:
+        raise Refused("InvStdDev is not computed", "onnx/rules.yaml:342")
+    along = lib.axis_of(op.axis, X.rank)
+    inner = tuple(i for i in range(along, X.rank))
     centred = e.value(hub.Sub(), (X, e.value(hub.ReduceMean(axes=inner, keepdims=1), (X,))))
     variance = e.value(hub.ReduceMean(axes=inner, keepdims=1), (e.value(hub.Mul(), (centred, centred)),))
     normal = e.value(
@@ -688,16 +688,16 @@ def write_layer_normalization_16_4(
     InvStdDev: Value | None,
 ) -> None:
     """LayerNormalization -> other ops (onnx/rules.yaml:348)."""
-    along = lib.axis_of(op.axis, X.rank)
-    inner = tuple(i for i in range(along, X.rank))
-    if Mean is not None:
-        raise Refused("Mean is not computed", "onnx/rules.yaml:348")
-    if InvStdDev is not None:
-        raise Refused("InvStdDev is not computed", "onnx/rules.yaml:348")
     if not (X.dtype != "float16" or op.stash_type != 1):
         raise Refused("does not hold: X.dtype != 'float16' or stash_type != 1", "onnx/rules.yaml:348")
     if B is not None:
         raise Refused("does not hold: not has(B)", "onnx/rules.yaml:348")
+    if Mean is not None:
+        raise Refused("Mean is not computed", "onnx/rules.yaml:348")
+    if InvStdDev is not None:
+        raise Refused("InvStdDev is not computed", "onnx/rules.yaml:348")
+    along = lib.axis_of(op.axis, X.rank)
+    inner = tuple(i for i in range(along, X.rank))
     centred = e.value(hub.Sub(), (X, e.value(hub.ReduceMean(axes=inner, keepdims=1), (X,))))
     variance = e.value(hub.ReduceMean(axes=inner, keepdims=1), (e.value(hub.Mul(), (centred, centred)),))
     normal = e.value(
@@ -718,9 +718,9 @@ def write_log_softmax_12_1(e: Emit, op: hub.LogSoftmax, input: Value, output: Va
 def write_log_softmax_12_2(e: Emit, op: hub.LogSoftmax, input: Value, output: Value) -> None:
     """LogSoftmax -> other ops (onnx/rules.yaml:364)."""
     along = lib.axis_of(op.axis, input.rank)
-    swapped = tuple(input.rank - 1 if i == along else along if i == input.rank - 1 else i for i in range(input.rank))
     if not along < input.rank - 1:
         raise Refused("does not hold: along < input.rank - 1", "onnx/rules.yaml:364")
+    swapped = tuple(input.rank - 1 if i == along else along if i == input.rank - 1 else i for i in range(input.rank))
     last = e.value(
         hub.LogSoftmax(axis=input.rank - 1),
         (e.value(hub.Transpose(perm=swapped), (input,)),),
@@ -739,9 +739,9 @@ def write_softmax_12_1(e: Emit, op: hub.Softmax, input: Value, output: Value) ->
 def write_softmax_12_2(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
     """Softmax -> other ops (onnx/rules.yaml:378)."""
     along = lib.axis_of(op.axis, input.rank)
-    swapped = tuple(input.rank - 1 if i == along else along if i == input.rank - 1 else i for i in range(input.rank))
     if not along < input.rank - 1:
         raise Refused("does not hold: along < input.rank - 1", "onnx/rules.yaml:378")
+    swapped = tuple(input.rank - 1 if i == along else along if i == input.rank - 1 else i for i in range(input.rank))
     last = e.value(
         hub.Softmax(axis=input.rank - 1),
         (e.value(hub.Transpose(perm=swapped), (input,)),),
@@ -859,9 +859,9 @@ def write_max_pool_9(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Valu
 def write_pad_10(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     """Pad -> Pad (onnx/rules.yaml:438)."""
     pads = e.known(op.pads)
-    pairs = lib.pad_pairs(pads, op.axes, data.rank)
     if op.mode == "wrap":
         raise Refused("wrapping came with opset 19", "onnx/rules.yaml:442")
+    pairs = lib.pad_pairs(pads, op.axes, data.rank)
     e.op(
         "Pad",
         {
@@ -873,21 +873,21 @@ def write_pad_10(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 def write_pad_17_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     """Pad -> Pad (onnx/rules.yaml:453)."""
-    if op.axes is not None:
-        raise Refused("does not hold: not has(axes)", "onnx/rules.yaml:453")
     if op.mode == "wrap":
         raise Refused("wrapping came with opset 19", "onnx/rules.yaml:450")
+    if op.axes is not None:
+        raise Refused("does not hold: not has(axes)", "onnx/rules.yaml:453")
     e.op("Pad")
 
 
 def write_pad_17_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
     """Pad -> Pad (onnx/rules.yaml:455)."""
     pads = e.known(op.pads)
-    pairs = lib.pad_pairs(pads, op.axes, data.rank)
-    if op.axes is None:
-        raise Refused("does not hold: has(axes)", "onnx/rules.yaml:455")
     if op.mode == "wrap":
         raise Refused("wrapping came with opset 19", "onnx/rules.yaml:450")
+    if op.axes is None:
+        raise Refused("does not hold: has(axes)", "onnx/rules.yaml:455")
+    pairs = lib.pad_pairs(pads, op.axes, data.rank)
     e.op(
         "Pad",
         {},
@@ -984,13 +984,13 @@ def write_quantize_linear_22(
 
 def write_rms_normalization_22_1(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
     """RMSNormalization -> other ops (onnx/rules.yaml:512)."""
-    along = lib.axis_of(op.axis, X.rank)
-    inner = tuple(i for i in range(along, X.rank))
-    wide = lib.element_type("float32")
     if X.dtype != "float16":
         raise Refused("does not hold: X.dtype == 'float16'", "onnx/rules.yaml:512")
     if op.stash_type != 1:
         raise Refused("does not hold: stash_type == 1", "onnx/rules.yaml:512")
+    along = lib.axis_of(op.axis, X.rank)
+    inner = tuple(i for i in range(along, X.rank))
+    wide = lib.element_type("float32")
     exact = e.value(hub.Cast(to=wide), (X,))
     mean = e.value(hub.ReduceMean(axes=inner, keepdims=1), (e.value(hub.Mul(), (exact, exact)),))
     normal = e.value(
@@ -1002,10 +1002,10 @@ def write_rms_normalization_22_1(e: Emit, op: hub.RMSNormalization, X: Value, sc
 
 def write_rms_normalization_22_2(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
     """RMSNormalization -> other ops (onnx/rules.yaml:518)."""
-    along = lib.axis_of(op.axis, X.rank)
-    inner = tuple(i for i in range(along, X.rank))
     if not (X.dtype != "float16" or op.stash_type != 1):
         raise Refused("does not hold: X.dtype != 'float16' or stash_type != 1", "onnx/rules.yaml:518")
+    along = lib.axis_of(op.axis, X.rank)
+    inner = tuple(i for i in range(along, X.rank))
     mean = e.value(hub.ReduceMean(axes=inner, keepdims=1), (e.value(hub.Mul(), (X, X)),))
     normal = e.value(hub.Div(), (X, e.value(hub.Sqrt(), (e.value(hub.Add(), (mean, op.epsilon)),))))
     e.apply(hub.Mul(), (normal, scale), (Y,))
@@ -1220,7 +1220,6 @@ def write_reshape_13_2(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -
 
 def write_resize_8(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     """Resize -> Upsample (onnx/rules.yaml:562)."""
-    factors = lib.resize_scales(X.shape, Y.shape, op.scales, op.axes)
     if op.coordinate_transformation_mode != "asymmetric":
         raise Refused(
             "before opset 11 sizes are asymmetric, and nearest elements are rounded down",
@@ -1231,6 +1230,7 @@ def write_resize_8(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
             "before opset 11 sizes are asymmetric, and nearest elements are rounded down",
             "onnx/rules.yaml:565",
         )
+    factors = lib.resize_scales(X.shape, Y.shape, op.scales, op.axes)
     if op.antialias != 0:
         raise Refused("before opset 10 sizes only grow", "onnx/rules.yaml:567")
     if not len(factors) > 0:
@@ -1242,7 +1242,6 @@ def write_resize_8(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 def write_resize_9(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     """Resize -> Upsample (onnx/rules.yaml:572)."""
-    factors = lib.resize_scales(X.shape, Y.shape, op.scales, op.axes)
     if op.coordinate_transformation_mode != "asymmetric":
         raise Refused(
             "before opset 11 sizes are asymmetric, and nearest elements are rounded down",
@@ -1253,6 +1252,7 @@ def write_resize_9(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
             "before opset 11 sizes are asymmetric, and nearest elements are rounded down",
             "onnx/rules.yaml:575",
         )
+    factors = lib.resize_scales(X.shape, Y.shape, op.scales, op.axes)
     if op.antialias != 0:
         raise Refused("before opset 10 sizes only grow", "onnx/rules.yaml:577")
     if not len(factors) > 0:
@@ -1264,7 +1264,6 @@ def write_resize_9(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 def write_resize_10(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     """Resize -> Resize (onnx/rules.yaml:583)."""
-    factors = lib.resize_scales(X.shape, Y.shape, op.scales, op.axes)
     if op.coordinate_transformation_mode != "asymmetric":
         raise Refused(
             "before opset 11 sizes are asymmetric, and nearest elements are rounded down",
@@ -1275,6 +1274,7 @@ def write_resize_10(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
             "before opset 11 sizes are asymmetric, and nearest elements are rounded down",
             "onnx/rules.yaml:586",
         )
+    factors = lib.resize_scales(X.shape, Y.shape, op.scales, op.axes)
     if op.antialias != 0:
         raise Refused("no scales give these sizes", "onnx/rules.yaml:588")
     if not len(factors) > 0:
@@ -1284,8 +1284,6 @@ def write_resize_10(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 def write_resize_12_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     """Resize -> Resize (onnx/rules.yaml:604)."""
-    if op.scales is None:
-        raise Refused("does not hold: has(scales)", "onnx/rules.yaml:604")
     if op.antialias != 0:
         raise Refused("filters and axes came with opset 18", "onnx/rules.yaml:596")
     if op.axes is not None:
@@ -1296,13 +1294,13 @@ def write_resize_12_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
         raise Refused("this way to find coordinates needs opset 13 or 19", "onnx/rules.yaml:600")
     if op.coordinate_transformation_mode == "half_pixel_symmetric":
         raise Refused("this way to find coordinates needs opset 13 or 19", "onnx/rules.yaml:600")
+    if op.scales is None:
+        raise Refused("does not hold: has(scales)", "onnx/rules.yaml:604")
     e.op("Resize", {}, (X, lib.numbers((), "float32"), lib.numbers(op.scales, "float32")))
 
 
 def write_resize_12_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     """Resize -> Resize (onnx/rules.yaml:607)."""
-    if op.sizes is None:
-        raise Refused("does not hold: has(sizes)", "onnx/rules.yaml:607")
     if op.antialias != 0:
         raise Refused("filters and axes came with opset 18", "onnx/rules.yaml:596")
     if op.axes is not None:
@@ -1313,6 +1311,8 @@ def write_resize_12_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
         raise Refused("this way to find coordinates needs opset 13 or 19", "onnx/rules.yaml:600")
     if op.coordinate_transformation_mode == "half_pixel_symmetric":
         raise Refused("this way to find coordinates needs opset 13 or 19", "onnx/rules.yaml:600")
+    if op.sizes is None:
+        raise Refused("does not hold: has(sizes)", "onnx/rules.yaml:607")
     e.op("Resize", {}, (X, lib.numbers((), "float32"), lib.numbers((), "float32"), lib.whole(op.sizes)))
 
 
@@ -1494,10 +1494,10 @@ def write_sign_8(e: Emit, op: hub.Sign, input: Value, output: Value) -> None:
 def write_slice_9_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     """Slice -> Slice (onnx/rules.yaml:700)."""
     starts = e.known(op.starts)
-    along = lib.slice_axes(op.axes, len(starts))
     pace = lib.steps_of(starts, op.steps)
     if pace != lib.ones(len(starts)):
         raise Refused("does not hold: pace == ones(len(starts))", "onnx/rules.yaml:700")
+    along = lib.slice_axes(op.axes, len(starts))
     e.op("Slice", {"axes": tuple(lib.axis_of(a, data.rank) for a in along)})
 
 
@@ -1505,13 +1505,13 @@ def write_slice_9_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     """Slice -> other ops (onnx/rules.yaml:703)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
-    along = lib.slice_axes(op.axes, len(starts))
     pace = lib.steps_of(starts, op.steps)
-    places = lib.slice_range(data.shape[along[0]], starts[0], ends[0], pace[0])
     if len(starts) != 1:
         raise Refused("does not hold: len(starts) == 1", "onnx/rules.yaml:703")
     if pace[0] == 1:
         raise Refused("does not hold: pace[0] != 1", "onnx/rules.yaml:703")
+    along = lib.slice_axes(op.axes, len(starts))
+    places = lib.slice_range(data.shape[along[0]], starts[0], ends[0], pace[0])
     e.apply(hub.Gather(axis=along[0]), (data, lib.whole(places)), (output,))
 
 
@@ -1519,14 +1519,14 @@ def write_slice_9_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     """Slice -> other ops (onnx/rules.yaml:707)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
-    along = lib.slice_axes(op.axes, len(starts))
     pace = lib.steps_of(starts, op.steps)
     at = lib.first_step(pace)
-    places = lib.slice_range(data.shape[along[at]], starts[at], ends[at], pace[at])
     if not len(starts) > 1:
         raise Refused("does not hold: len(starts) > 1", "onnx/rules.yaml:707")
     if pace[at] == 1:
         raise Refused("does not hold: pace[at] != 1", "onnx/rules.yaml:707")
+    along = lib.slice_axes(op.axes, len(starts))
+    places = lib.slice_range(data.shape[along[at]], starts[at], ends[at], pace[at])
     part = e.value(hub.Gather(axis=along[at]), (data, lib.whole(places)))
     e.apply(
         hub.Slice(
@@ -1549,9 +1549,9 @@ def write_split_10_1(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value,
 
 def write_split_10_2(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
     """Split -> other ops (onnx/rules.yaml:720)."""
-    sizes = tuple(o.shape[op.axis] for o in outputs)
     if op.num_outputs is None:
         raise Refused("does not hold: has(num_outputs)", "onnx/rules.yaml:720")
+    sizes = tuple(o.shape[op.axis] for o in outputs)
     e.apply(hub.Split(axis=op.axis, split=sizes), (input,), outputs)
 
 
@@ -1564,9 +1564,9 @@ def write_split_17_1(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value,
 
 def write_split_17_2(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
     """Split -> other ops (onnx/rules.yaml:727)."""
-    sizes = tuple(o.shape[op.axis] for o in outputs)
     if op.num_outputs is None:
         raise Refused("does not hold: has(num_outputs)", "onnx/rules.yaml:727")
+    sizes = tuple(o.shape[op.axis] for o in outputs)
     e.apply(hub.Split(axis=op.axis, split=sizes), (input,), outputs)
 
 

@@ -113,7 +113,6 @@ def test_only_what_no_rule_writes_is_not_written_back(run: Run) -> None:
     assert {t.example.subject for t in run.trials if t.outcome == "read"} == {
         "BatchReindex",
         "Embed",
-        "Pooling",
     }
 
 
