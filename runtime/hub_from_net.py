@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -78,12 +79,19 @@ class _Reading:
             except Refused as refused:
                 where = f"layer {layer.name} ({layer.type})"
                 rule = f" [{refused.rule}]" if refused.rule else ""
-                raise ReadError(f"{refused.sentence}{rule}", where=where) from None
+                hint = self._hint(refused.sentence)
+                raise ReadError(f"{refused.sentence}{rule}", where=where, hint=hint) from None
             except GraphError as error:
                 raise ReadError(error.what, where=f"layer {layer.name} ({layer.type})") from None
         outputs = self._outputs()
         _make_unique(self.nodes, {*self.inputs, *self.blobs.values()})
         return HubNet(Graph(self.net.name or "net", self.inputs, outputs, self.nodes), self.blobs)
+
+    def _hint(self, sentence: str) -> str:
+        """Return what to do about a refusal for want of weights, empty for any other."""
+        if re.search(r"\b(blobs?|weights)\b", sentence) and not any(layer.blobs for layer in self.net.layers):
+            return "the net has no weights: give its caffemodel"
+        return ""
 
     def _input(self, name: str, shape: Iterable[int]) -> None:
         given = self.shapes.get(name, tuple(shape))

@@ -16,6 +16,7 @@ from caffeforge.runtime.foreign import Comparison
 from caffeforge.runtime.net import Net
 from caffeforge.runtime.private_pool import PrivatePool
 from caffeforge.runtime.prototxt_reader import Prototxt, decode, parse
+from caffeforge.runtime.text_kind import explained
 
 _Pairs = Sequence[tuple[int, SavedLayer]]  # index of a layer of the text, and what the caffemodel has for it
 
@@ -27,7 +28,11 @@ def read_text(path: Path, backend: Backend) -> Prototxt:
         FileError: it cannot be read, or is not a net of the backend's dialect.
     """
     refuse_other(path, "prototxt", frozenset({PROTOTXT, TEXT}))
-    return parse(decode(path.read_bytes()), backend, str(path))
+    text = decode(path.read_bytes())
+    try:
+        return parse(text, backend, str(path))
+    except FileError as error:
+        raise explained(error, text, str(path)) from None
 
 
 def join(text: Prototxt, path: Path, backend: Backend, *, compare: bool) -> Net:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
@@ -203,6 +203,7 @@ class _Reader:
                 problem.where = self.source.place(self.source.layer_word, index)
                 problems.append(problem)
         if problems:
+            problems += self._meaningless(layers, indices)
             raise joined(merged(problems), self.source.name)
         inference = for_inference(layers, self.backend.net)
         kept = inference.layers
@@ -210,6 +211,14 @@ class _Reader:
         net = Net(getattr(proto, self.net_name), list(kept.values()), self._inputs(proto), inference.notes)
         shares, places = tuple(sharing[index] for index in kept), tuple(indices[index] for index in kept)
         return Prototxt(net, shares, frozenset(dropped), self.source, places, protos)
+
+    def _meaningless(self, layers: Sequence[Layer], indices: Sequence[int]) -> Iterator[FileError]:
+        """Yield layers of which only the type is known, as Python, so that all faults show at once."""
+        style = self.backend.net
+        for layer, index in zip(layers, indices, strict=True):
+            if layer.type not in self.backend.readers and layer.type not in (*style.training, *style.data):
+                what = f"no rule of {self.backend.name} tells what layer {layer.name} ({layer.type}) computes"
+                yield FileError(what, where=self.source.place(self.source.layer_word, index))
 
     def _given(self, proto: Proto) -> tuple[dict[int, Any], dict[int, FileError]]:
         """Return the layers by index, without padding layers of the oldest format, and what is wrong."""
