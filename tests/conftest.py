@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from tests.real_caffe.witness import CAFFE, KENDRYTE, Witness
+from tests.real_caffe.witness import CAFFE, KENDRYTE, SOPHGO, Witness
 
-WITNESS_FIXTURES = {"caffe", "kendryte"}
+WITNESS_FIXTURES = {"caffe", "kendryte", "sophgo"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -26,6 +26,12 @@ def caffe() -> Witness:
 def kendryte() -> Witness:
     """A second real Caffe, from 2020; where it is missing the test is skipped."""
     return _witness(KENDRYTE, required=False)
+
+
+@pytest.fixture(scope="session")
+def sophgo() -> Witness:
+    """A vendor's Caffe with many layers of the community; where it is missing the test is skipped."""
+    return _witness(SOPHGO, required=False)
 
 
 def _witness(witness: Witness, *, required: bool) -> Witness:

@@ -10,7 +10,7 @@ from tests.real_caffe.witness import Witness, WitnessError
 pytestmark = pytest.mark.real_caffe
 
 
-@pytest.fixture(scope="module", params=["caffe", "kendryte"])
+@pytest.fixture(scope="module", params=["caffe", "kendryte", "sophgo"])
 def witness(request: pytest.FixtureRequest) -> Witness:
     witness = request.getfixturevalue(request.param)
     assert isinstance(witness, Witness)

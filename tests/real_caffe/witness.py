@@ -101,8 +101,11 @@ CAFFE = Witness(
 KENDRYTE = Witness(
     "kendryte", cache_directory() / "kendryte_caffe/bin/python", installer="tests/real_caffe/kendryte.sh"
 )
+SOPHGO = Witness(
+    "sophgo", cache_directory() / "sophgo_caffe/bin/caffe-python", installer="tests/real_caffe/sophgo.sh"
+)
 
 
 def available() -> list[Witness]:
-    """Return the witnesses that are installed, the best first."""
+    """Return the witnesses of plain Caffe that are installed, the best first."""
     return [witness for witness in (CAFFE, KENDRYTE) if witness.available]

@@ -1,0 +1,1 @@
+"""Vendors' simulators behind ``caffeforge verify --runner``, and what installs them."""
