@@ -297,10 +297,10 @@ LAYERS: Final[tuple[LayerExample, ...]] = (
     LayerExample(
         "BatchNorm",
         "bvlc/mapping.yaml:1653",
-        "BatchNorm(float32[2, 3, 4, 4], use_global_stats=false)",
+        "BatchNorm(float32[2, 3, 4, 4], const(float32[3]), const(float32[3]), const(float32[1]), use_global_stats=false)",
         layers.BatchNorm(use_global_stats=False),
         ("float32[2, 3, 4, 4]",),
-        (),
+        ("float32[3]", "float32[3]", "float32[1]"),
         1,
     ),
     LayerExample(
