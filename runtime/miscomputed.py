@@ -55,14 +55,26 @@ def _reduce_max(op: hub.ReduceMax, node: Node) -> bool:
 
 
 def _resize(op: hub.Resize, node: Node) -> bool:
-    """Corners are aligned by the exact size, onnxruntime takes the one that is rounded down."""
-    if op.coordinate_transformation_mode != "align_corners":
+    """Places depend on the exact size, onnxruntime takes the one that is rounded down."""
+    mode = op.coordinate_transformation_mode
+    if mode not in ("align_corners", "pytorch_half_pixel"):
         return False
     if op.scales is None:
         return len(node.inputs) > 2 and node.inputs[2] is not None
-    dims = _first(node).dims[-len(op.scales) :]
-    sizes = (d * s for d, s in zip(dims, op.scales, strict=True) if isinstance(d, int))
+    x = _first(node)
+    axes = op.axes or range(x.rank - len(op.scales), x.rank)
+    dims = [x.dims[axis] for axis in axes]
+    sizes = [d * s for d, s in zip(dims, op.scales, strict=True) if isinstance(d, int)]
+    if mode == "pytorch_half_pixel":
+        return any(1 + 1e-4 < size < 2 for size in sizes)
     return any(abs(size - round(size)) > 1e-4 for size in sizes)
+
+
+def _pool(op: hub.MaxPool | hub.AveragePool | hub.LpPool, node: Node) -> bool:
+    """Windows that lie in the padding alone: PyTorch's old exporter pads so where it rounds sizes up."""
+    count = len(op.kernel_shape)
+    pads = op.pads or (0,) * 2 * count
+    return any(pad >= size for pad, size in zip(pads, op.kernel_shape * 2, strict=True))
 
 
 def _first(node: Node) -> Value:
@@ -73,7 +85,10 @@ def _first(node: Node) -> Value:
 
 _CHECKS: Final[dict[type[Op], Callable[[Any, Node], bool]]] = {
     hub.Attention: _attention,
+    hub.AveragePool: _pool,
     hub.ConvInteger: _conv_integer,
+    hub.LpPool: _pool,
+    hub.MaxPool: _pool,
     hub.MaxUnpool: _max_unpool,
     hub.Mod: _mod,
     hub.ReduceMax: _reduce_max,

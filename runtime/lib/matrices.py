@@ -10,6 +10,8 @@ import numpy as np
 from caffeforge.runtime.array import Array, Dense, NDArray
 from caffeforge.runtime.refusal import Refused
 
+_ROUNDING = 1e-4  # how far a product of a size and a float32 scale may be from the number that is meant
+
 
 def resize_matrix(
     size: int,
@@ -52,12 +54,13 @@ def _coordinate(index: int, size: int, out: int, scale: float, mode: str) -> flo
     """Return where an output place lies on the input axis; formulas of ONNX's Resize."""
     if mode == "asymmetric":
         return index / scale
+    resized = size * scale  # `out` before it is rounded down
     if mode == "align_corners":
-        return index * (size - 1) / (out - 1) if out > 1 else 0.0
+        return index * (size - 1) / (resized - 1) if out > 1 else 0.0
     if mode == "half_pixel":
         return (index + 0.5) / scale - 0.5
     if mode == "pytorch_half_pixel":
-        return (index + 0.5) / scale - 0.5 if out > 1 else 0.0
+        return (index + 0.5) / scale - 0.5 if resized > 1 + _ROUNDING else 0.0
     if mode == "half_pixel_symmetric":
         adjustment = out / (scale * size)
         return size / 2 * (1 - adjustment) + (index + 0.5) / scale - 0.5

@@ -15,6 +15,7 @@ To convert an op whose meaning changed write one function, decorated with ``@con
 from caffeforge.runtime.onnx_front import changed_ops as changed_ops  # importing registers the conversions
 from caffeforge.runtime.onnx_front import old_ops as old_ops
 from caffeforge.runtime.onnx_front import recurrent_ops as recurrent_ops
+from caffeforge.runtime.onnx_front import resize_ops as resize_ops
 from caffeforge.runtime.onnx_front import sequence_ops as sequence_ops
 from caffeforge.runtime.onnx_front import window_ops as window_ops
 from caffeforge.runtime.onnx_front.importer import Importer as Importer

@@ -17,13 +17,22 @@ class Unconvertible(Exception):
 
 
 class Builder(Protocol):
-    """Where a call's nodes go."""
+    """Where a call's nodes go.
+
+    Attributes:
+        producer: what the file says wrote it.
+    """
+
+    producer: str
 
     def apply(self, op: Op, operands: Sequence[Value | None], count: int) -> list[Value]:
         """Add a node, or fold it, and return its first `count` results."""
 
     def elements(self, value: Value) -> tuple[Dim | None, ...] | None:
         """Return what is known of an integer tensor's elements."""
+
+    def note(self, text: str) -> None:
+        """Say of the node what was chosen."""
 
 
 class Call:
@@ -34,6 +43,8 @@ class Call:
         inputs: its operands at ONNX's positions, None for one that is absent.
         used: for each output whether it is named.
         elements: what is known of an integer tensor's elements before the model runs.
+        producer: what the file says wrote it.
+        note: says of the node what was chosen where those who run it differ.
     """
 
     def __init__(
@@ -44,6 +55,8 @@ class Call:
         self.used = tuple(used)
         self._builder = builder
         self.elements: Callable[[Value], tuple[Dim | None, ...] | None] = builder.elements
+        self.producer = builder.producer
+        self.note = builder.note
 
     def operand(self, index: int) -> Value | None:
         """Return an input, None if it is absent."""

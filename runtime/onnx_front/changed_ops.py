@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from onnx import TensorProto
 
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Dense
@@ -13,7 +14,7 @@ from caffeforge.runtime.graph import Value
 from caffeforge.runtime.onnx_front import generic
 from caffeforge.runtime.onnx_front.call import Call, Unconvertible, static_dims
 from caffeforge.runtime.onnx_front.registry import converts
-from caffeforge.runtime.onnx_node import element_type
+from caffeforge.runtime.onnx_node import DTYPES, element_type
 
 _LOWEST: Final = float(np.finfo(np.float32).min)
 
@@ -69,7 +70,7 @@ def dropout(call: Call) -> Sequence[Value]:
         raise Unconvertible("the mask is read, whose type has changed since")
     if not call.op.fields_by_name().get("is_test", 1):
         raise Unconvertible("is_test=0 trains")
-    return generic.convert(call, dropped=("is_test", "consumed_inputs"))
+    return generic.convert(call, dropped=("is_test",))
 
 
 @converts("BatchNormalization")
@@ -84,13 +85,29 @@ def batch_normalization(call: Call) -> Sequence[Value]:
         raise Unconvertible("it is written for training: more outputs than one are read")
     if not call.op.fields_by_name().get("spatial", 1):
         raise Unconvertible("spatial=0 normalizes each position by itself")
-    return generic.convert(call, dropped=("spatial", "is_test", "consumed_inputs"))
+    return generic.convert(call, dropped=("spatial", "is_test"))
 
 
 @converts("Identity")
 def identity(call: Call) -> Sequence[Value]:
     """Nothing: exporters write it to share one weight, or in place of what they took out."""
     return [call.value(0)]
+
+
+@converts("Cast")
+def cast(call: Call) -> Sequence[Value]:
+    """Nothing where the operand is of that type; in opset 1 types are named by text."""
+    to = call.op.fields_by_name()["to"]
+    to = TensorProto.DataType.Value(to) if isinstance(to, str) else to
+    x = call.value(0)
+    if DTYPES.get(to) == x.dtype:
+        return [x]
+    before = x.producer
+    if before is not None and isinstance(before.op, hub.OneHot) and before.inputs[2] is not None:
+        # PyTorch's old exporter says torch.gather so: of integers, which are cast then.
+        values = call.one(hub.Cast(to=to), before.inputs[2])
+        return [call.one(before.op, *before.inputs[:2], values)]
+    return generic.convert(call, {"to": to})
 
 
 @converts("CastLike")
@@ -148,49 +165,3 @@ def group_normalization(call: Call) -> Sequence[Value]:
             spread = Dense(np.repeat(elements, channels // groups))
             call.inputs[index] = Value("", spread.dtype, spread.shape, spread)
     return generic.convert(call)
-
-
-@converts("Upsample")
-def upsample(call: Call) -> Sequence[Value]:
-    """Resize whose coordinates are multiples of the scale, rounded down."""
-    given = call.op.fields_by_name()
-    mode = {"bilinear": "linear", "trilinear": "linear"}.get(given["mode"], given["mode"])
-    return _resized(call, given.get("scales"), mode)
-
-
-@converts("Resize")
-def resize(call: Call) -> Sequence[Value]:
-    """In opset 10 it is Upsample that may also shrink; from 11 on empty inputs are absent ones."""
-    given = call.op.fields_by_name()
-    if call.op.since == 10:
-        return _resized(call, None, given["mode"])
-    if given.get("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
-        raise Unconvertible("coordinate_transformation_mode=tf_half_pixel_for_nn left ONNX in opset 13")
-    for index in (1, 2, 3):
-        operand = call.operand(index)
-        if operand is not None and operand.dims == (0,):
-            call.inputs[index] = None
-    if given.get("coordinate_transformation_mode") != "tf_crop_and_resize" and call.operand(1) is not None:
-        call.inputs[1] = None  # nothing reads it
-    scales = call.constant(2)
-    if call.operand(3) is not None and scales is not None:
-        call.inputs[2] = None  # sizes go before scales where old files give both
-    return generic.convert(call)
-
-
-def _resized(call: Call, scales: Sequence[float] | None, mode: str) -> Sequence[Value]:
-    if scales is None:
-        found = call.constant(1)
-        if found is None:
-            raise Unconvertible("its scales are computed when the model runs")
-        scales = found.tolist()
-    shrinks, grows = any(s < 1 for s in scales), any(s > 1 for s in scales)
-    if mode == "nearest" and shrinks and grows:
-        raise Unconvertible("it shrinks one axis and grows another")
-    op = hub.Resize(
-        mode=mode,
-        coordinate_transformation_mode="asymmetric",
-        nearest_mode="ceil" if shrinks else "floor",
-        scales=tuple(float(s) for s in scales),
-    )
-    return [call.one(op, call.value(0))]

@@ -17,7 +17,7 @@ from caffeforge.runtime.fold import is_foldable
 from caffeforge.runtime.graph import Graph, Node, Origin, Value, constant
 from caffeforge.runtime.islands import needed
 from caffeforge.runtime.onnx_front import elements as shape_elements
-from caffeforge.runtime.onnx_front import generic, gradient, kept
+from caffeforge.runtime.onnx_front import generic, gradient, kept, learning_ops
 from caffeforge.runtime.onnx_front.call import Call, Unconvertible
 from caffeforge.runtime.onnx_front.control import CONTROL, Control
 from caffeforge.runtime.onnx_front.folding import folded
@@ -60,12 +60,14 @@ class Importer:
         custom: Mapping[str, CustomOp] | None = None,
     ) -> None:
         self.file = file
+        self.producer = file.proto.producer_name
         self.tensors = Tensors(file)
         self.functions = Functions(file.proto)
         self.nodes: list[Node] = []
         self.shapes = dict(shapes or {})
         self.custom = dict(custom or {})
         self.reasons: dict[str, str] = {}  # of kept nodes, by name
+        self._choices: dict[str, None] = {}
         self.taken: set[str] = set()
         self.node_names: set[str] = set()
         self._elements: dict[Value, shape_elements.Elements] = {}
@@ -81,6 +83,16 @@ class Importer:
         """The name of the node that is being imported."""
         return self._current[0]
 
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know: choices that were made, and nodes that the hub could not say."""
+        kept_ones = (f"{name} is kept as it is: {why}" for name, why in self.reasons.items())
+        return [*self._choices, *kept_ones]
+
+    def note(self, text: str) -> None:
+        """Say of the node that is being imported what was chosen."""
+        self._choices[f"{self.current}: {text}"] = None
+
     def run(self) -> Graph:
         """Return the graph.
 
@@ -90,7 +102,8 @@ class Importer:
         proto = self.file.proto.graph
         names = [value.name for value in proto.output]
         scope = Scope({}, opsets(self.file.proto), "", kept.names_read(proto.node, names))
-        self.declared = {v.name: v.type for v in (*proto.value_info, *proto.output)}
+        told = (v for v in (*proto.value_info, *proto.output) if v.type.WhichOneof("value"))
+        self.declared = {v.name: v.type for v in told}
         self.taken = {v.name for v in (*proto.input, *proto.output)}
         self.taken |= {name for node in proto.node for name in node.output}
         self.initializers(proto, scope)
@@ -244,9 +257,16 @@ class Importer:
     ) -> Sequence[Value]:
         """Return the results of an op of another domain: one that the backend declares, or a kept one."""
         declared = self.custom.get(f"{domain}.{node.op_type}")
-        if declared is None:
-            return keep(self, node, domain, used, scope, "it is an op of a custom domain")
-        given = {python_name(a.name): kept.attribute_value(a) for a in node.attribute}
+        mark = len(self.nodes)
+        try:
+            if declared is None and domain == learning_ops.DOMAIN:
+                return learning_ops.Learned(self, node, inputs).results()
+            if declared is None:
+                raise Unconvertible("it is an op of a custom domain")
+            given = {python_name(a.name): self._attribute(a) for a in node.attribute}
+        except Unconvertible as reason:
+            del self.nodes[mark:]
+            return keep(self, node, domain, used, scope, str(reason))
         try:
             op = declared.op(**given)
         except TypeError as error:

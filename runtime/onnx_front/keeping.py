@@ -9,7 +9,7 @@ from onnx import NodeProto, TypeProto
 
 from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Node, Origin, Symbol, Value
-from caffeforge.runtime.onnx_front import kept
+from caffeforge.runtime.onnx_front import kept, learning_ops
 from caffeforge.runtime.onnx_front.items import Items, constructing, is_tensor
 from caffeforge.runtime.onnx_front.result_types import dims_of
 from caffeforge.runtime.onnx_front.scope import Scope
@@ -36,13 +36,15 @@ def keep(
     alone = kept.model_of([*before, node], used, importer.file.proto, scope.opsets, operands)
     types = kept.inferred(alone)
     results = []
-    for name, wanted in zip(node.output, used, strict=False):
+    for index, (name, wanted) in enumerate(zip(node.output, used, strict=False)):
         if not wanted:
             results.append(Value("", "float32", ()))
             continue
         kind = types.get(name) or (importer.declared.get(name) if not scope.prefix else None)
         if node.op_type == "Loop" and (kind is None or not kind.tensor_type.HasField("shape")):
             kind = kept.stacked_type(node, given, name) or kind
+        if domain == learning_ops.DOMAIN and (kind is None or not kind.tensor_type.HasField("shape")):
+            kind = learning_ops.result_type(node, index) or kind
         results.append(
             _typed(
                 importer.helper(f"{importer.current}.{name}"), name, kind, _carried(node, given, name), reason

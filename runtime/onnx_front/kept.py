@@ -21,6 +21,8 @@ from caffeforge.runtime.op import Attribute, Formal, Op
 from caffeforge.runtime.reference import reference
 from caffeforge.runtime.shapes import condensed
 
+_SHOWN: Final = 8  # elements of a list
+
 DOMAIN: Final = "onnx"  # of kept nodes whose own domain is ONNX's
 
 # The types of values, by onnxruntime's names, that it takes and gives as arrays.
@@ -58,6 +60,16 @@ class Kept(Op):
     def fields(self) -> Iterator[tuple[Attribute, Any]]:
         """Yield each plain attribute."""
         yield from self.given
+
+    def __repr__(self) -> str:
+        return f"{self.op_type}({', '.join(f'{a.name}={_short(value)}' for a, value in self.given)})"
+
+
+def _short(value: Any) -> str:
+    """Return a value as text; of a long list the beginning, as trees have thousands of numbers."""
+    if isinstance(value, tuple) and len(value) > _SHOWN:
+        return f"({', '.join(map(repr, value[:_SHOWN]))}, ... {len(value)} in all)"
+    return repr(value)
 
 
 @cache

@@ -65,7 +65,7 @@ def load(model: str | Path) -> LoadedOnnx:
     """
     importer = Importer(open_model(model))
     graph = importer.run()
-    return LoadedOnnx(graph, [f"{name} is kept as it is: {why}" for name, why in importer.reasons.items()])
+    return LoadedOnnx(graph, importer.notes)
 
 
 def _cast(name: str, array: NDArray, dtype: str) -> NDArray:

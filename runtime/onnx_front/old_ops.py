@@ -10,7 +10,7 @@ from caffeforge.runtime.onnx_front import generic
 from caffeforge.runtime.onnx_front.call import Call
 from caffeforge.runtime.onnx_front.registry import converts
 
-_DROPPED = ("axis", "broadcast", "consumed_inputs")
+_DROPPED = ("axis", "broadcast")
 
 
 @converts("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Greater", "Less", "Equal")
@@ -40,19 +40,13 @@ def prelu(call: Call) -> Sequence[Value]:
         and (call.op.since < 7 or x.dims[-1] != channels)
     ):
         call.inputs[1] = call.one(hub.Unsqueeze(axes=tuple(range(1, x.rank - 1))), slope)
-    return generic.convert(call, dropped=("consumed_inputs",))
+    return generic.convert(call)
 
 
 @converts("Gemm")
 def gemm(call: Call) -> Sequence[Value]:
     """Before opset 7 `broadcast` says what has been so since."""
     return generic.convert(call, dropped=("broadcast",))
-
-
-@converts("Reshape")
-def reshape(call: Call) -> Sequence[Value]:
-    """Before opset 5 the shape is an attribute."""
-    return generic.convert(call, dropped=("consumed_inputs",))
 
 
 @converts("Concat")

@@ -13,6 +13,7 @@ from onnx import ModelProto, ValueInfoProto
 from caffeforge.runtime.array import TEXT, NDArray, dtype_name
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.graph import Graph, Value
+from caffeforge.runtime.miscomputed import is_miscomputed
 from caffeforge.runtime.onnx_front.dequantized import dequantized
 from caffeforge.runtime.onnx_front.importer import Importer
 from caffeforge.runtime.onnx_front.interface import input_value
@@ -28,7 +29,7 @@ class OnnxSource:
 
     Attributes:
         graph: verified; its values are named as in the model.
-        notes: what the user should know: nodes that the hub could not say.
+        notes: what the user should know: choices, and nodes that the hub could not say.
         example: the example inputs by the graph's input names.
     """
 
@@ -38,10 +39,13 @@ class OnnxSource:
     _file: ModelFile = field(repr=False)
     _inputs: dict[str, str] = field(repr=False)  # the graph's names of inputs -> the model's
     _outputs: dict[str, str] = field(repr=False)
+    _by_evaluator: bool = field(repr=False)
     _original: Original | None = field(default=None, repr=False)
 
     def reference(self, inputs: Mapping[str, NDArray]) -> dict[str, NDArray]:
-        """Return what onnxruntime computes of the model itself, by the names of the graph's values.
+        """Return what the model itself computes, by the names of the graph's values.
+
+        onnxruntime runs it; onnx's evaluator where onnxruntime computes otherwise than ONNX says.
 
         Raises:
             CaffeforgeError: it cannot run the model.
@@ -50,7 +54,7 @@ class OnnxSource:
             observed = [
                 node.origin.value for node in self.graph.nodes if _is_observable(node.origin.value, node)
             ]
-            self._original = Original(self._file, observed)
+            self._original = Original(self._file, observed, by_evaluator=self._by_evaluator)
         found = self._original.run({self._inputs[name]: array for name, array in inputs.items()})
         return found | {name: found[model] for name, model in self._outputs.items()}
 
@@ -98,9 +102,10 @@ def read(
     inputs = _renamed("input", graph.inputs, input_names)
     outputs = _renamed("output", graph.outputs, output_names)
     graph.verify()
-    notes += [f"{name} is kept as it is: {reason}" for name, reason in importer.reasons.items()]
+    notes += importer.notes
     arrays = {name: example[model_name] for name, model_name in inputs.items()}
-    return OnnxSource(graph, notes, arrays, file, inputs, outputs)
+    exact = any(is_miscomputed(node) for node in graph.nodes if not node.op.domain)
+    return OnnxSource(graph, notes, arrays, file, inputs, outputs, exact)
 
 
 def _renamed(side: str, values: Sequence[Value], names: Sequence[str] | None) -> dict[str, str]:

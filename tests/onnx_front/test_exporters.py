@@ -18,7 +18,7 @@ from caffeforge.runtime.errors import LegalizeError
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.onnx_front import open_model, read
 from caffeforge.runtime.onnx_front.original import Original
-from tests.onnx_front.exporters import EXPORTERS, IMAGE, Writer
+from tests.onnx_front.exporters.by_hand import EXPORTERS, IMAGE, Writer
 
 
 def example(model: onnx.ModelProto) -> dict[str, NDArray]:
@@ -111,12 +111,14 @@ def test_batch_norm_a_position_of_old_mxnet_is_kept_with_its_reason() -> None:
 
 def test_ops_of_classical_learning_are_refused_by_name(tmp_path: Path) -> None:
     writer = Writer("skl2onnx", 15)
-    scaled = writer.node("Scaler", ["x"], "scaled", domain="ai.onnx.ml", offset=[1.0], scale=[2.0])
-    writer.node("Relu", [scaled], "y")
+    whole = {"imputed_value_floats": [0.5], "replaced_value_float": 0.0}
+    full = writer.node("Imputer", ["x"], "full", domain="ai.onnx.ml", **whole)
+    writer.node("Relu", [full], "y")
     model = writer.model("y", (4, 6), domains=["ai.onnx.ml"])
-    model.graph.value_info.append(helper.make_tensor_value_info("scaled", TensorProto.FLOAT, (4, 6)))
+    model.graph.value_info.append(helper.make_tensor_value_info("full", TensorProto.FLOAT, (4, 6)))
     x = np.random.default_rng(8).standard_normal((4, 6)).astype(np.float32)
+    x[0, 0] = 0
     found = Executor(read(model, x).graph).run({"x": x})["y"]
-    np.testing.assert_allclose(found, np.maximum((x - 1) * 2, 0), rtol=1e-5)
-    with pytest.raises(LegalizeError, match=r"ai\.onnx\.ml\.Scaler"):
+    np.testing.assert_allclose(found, np.maximum(np.where(x == 0, 0.5, x), 0), rtol=1e-5)
+    with pytest.raises(LegalizeError, match=r"ai\.onnx\.ml\.Imputer"):
         bvlc.export(model, x, tmp_path / "net")
