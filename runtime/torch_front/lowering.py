@@ -44,6 +44,7 @@ from caffeforge.runtime.torch_front.call import STATIC, Call
 from caffeforge.runtime.torch_front.decompose import splice, splice_by
 from caffeforge.runtime.torch_front.folding import Folding
 from caffeforge.runtime.torch_front.own_ops import OwnOps
+from caffeforge.runtime.torch_front.own_rules import rule_of
 from caffeforge.runtime.torch_front.provenance import op_name, origin
 from caffeforge.runtime.torch_front.refusals import reason
 from caffeforge.runtime.torch_front.registry import HANDLERS, Handler, Result
@@ -140,7 +141,7 @@ class Lowering:
             self._lower(node, handler)
             return
         handler = HANDLERS.get(node.target) if isinstance(node.target, OpOverload) else None
-        if handler is not None and not lacks_batch(node):
+        if handler is not None and not lacks_batch(node) and rule_of(node) is None:
             self._lower(node, handler)
             return
         parts = _parts(node)
@@ -219,7 +220,8 @@ def _parts(node: FxNode) -> list[FxNode] | None:
         return None
     if lacks_batch(node):
         return splice_by(functools.partial(with_batch, node.target), node)
-    return splice(node)
+    rule = rule_of(node)
+    return splice(node) if rule is None else splice_by(rule, node)
 
 
 def _missing(op: str, nodes: Sequence[FxNode]) -> str:

@@ -125,6 +125,8 @@ def instance_norm(call: Call) -> Value:
 
 def _batch_norm(call: Call, training: bool) -> Value:
     mean, variance = call.optional("running_mean"), call.optional("running_var")
+    if mean is None and variance is None:
+        return _batch_norm_by_batch(call)
     if training or mean is None or variance is None:
         raise call.error(
             "normalizes by the statistics of its batch",
@@ -134,6 +136,23 @@ def _batch_norm(call: Call, training: bool) -> Value:
     bias = call.optional("bias") or call.full(mean.shape, 0.0, mean.dtype)
     op = hub.BatchNormalization(epsilon=call.argument("eps"))
     return call.node(op, call.value("input"), scale, bias, mean, variance)
+
+
+def _batch_norm_by_batch(call: Call) -> Value:
+    """Normalize each channel by its statistics over the batch, as without running ones."""
+    x = call.value("input")
+    axes = tuple(axis for axis in range(x.rank) if axis != 1)
+    mean = reduced(call, hub.ReduceMean, x, axes, keep=True)
+    centred = call.pointwise(hub.Sub(), x, mean)
+    square = reduced(call, hub.ReduceMean, call.pointwise(hub.Mul(), centred, centred), axes, keep=True)
+    shifted = call.pointwise(hub.Add(), square, call.full((), call.argument("eps"), x.dtype))
+    found = call.pointwise(hub.Div(), centred, call.pointwise(hub.Sqrt(), shifted))
+    column = (x.dims[1], *[1] * (x.rank - 2))
+    for name, op in (("weight", hub.Mul()), ("bias", hub.Add())):
+        factor = call.optional(name)
+        if factor is not None:
+            found = call.pointwise(op, found, reshaped(call, factor, column, kept=0))
+    return found
 
 
 def _statistics(call: Call, x: Value, axes: tuple[int, ...]) -> list[Value]:

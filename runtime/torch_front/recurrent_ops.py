@@ -91,7 +91,7 @@ class _Stack:
         """Return the layers of `call`.
 
         Raises:
-            FrontEndError: it drops elements at random, its weights are computed, or it projects its states.
+            FrontEndError: it drops elements at random, or its weights are computed.
         """
         if call.argument("train") and call.argument("dropout"):
             raise call.error("drops elements at random", hint="export it in evaluation mode")
@@ -102,8 +102,7 @@ class _Stack:
             params.append(tensor_of(value.data))
         directions = 2 if call.argument("bidirectional") else 1
         tensors = len(params) // (call.argument("num_layers") * directions)
-        if tensors != (4 if call.argument("has_biases") else 2):
-            raise call.error("projects its hidden states", hint="leave proj_size out")
+        assert tensors == (4 if call.argument("has_biases") else 2)  # own_rules takes those that project
         return _Stack(call, hidden, directions, states, params)
 
     @property
