@@ -59,7 +59,7 @@ def hub_context(rewrites: RewritesFile) -> dict[str, Any]:
     """Return what the template prints for the lowerings and fusions that all backends share."""
     return {
         "lowerings": _entries("LOWERINGS", rewrites.lowerings, set()),
-        "fusions": _patterns("FUSIONS", rewrites.fusions),
+        "fusions": _patterns("FUSIONS", [*rewrites.fusions, *rewrites.folds]),
     }
 
 

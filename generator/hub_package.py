@@ -35,14 +35,18 @@ def files(
     lowerings = Emitters(nothing, {}, schema, printer, prefix="lower").context(rewrites.lowerings, NetRule())
     lowerings |= {"impossible": _impossible(rewrites, schema, printer)}
     fusions = Patterns(schema, printer).context(rewrites.fusions)
+    folds = Patterns(schema, printer).context(rewrites.folds)
     RuleChecks(file, printer.diagnostics).rewrites(rewrites)
     printer.diagnostics.raise_if_any()
-    examples = example_tables(Examples(schema.ops, printer), rewrites.lowerings, rewrites.fusions)
+    examples = example_tables(
+        Examples(schema.ops, printer), rewrites.lowerings, [*rewrites.fusions, *rewrites.folds]
+    )
     printer.diagnostics.raise_if_any()
     return {
         "__init__.py": render("hub_init.py.j2", context),
         "coverage.py": render("hub_coverage.py.j2", {"header": header} | coverage.hub_context(rewrites)),
         "examples.py": render("examples.py.j2", {"header": header} | examples),
+        "folds.py": render("fusions.py.j2", {"header": header} | folds),
         "fusions.py": render("fusions.py.j2", {"header": header} | fusions),
         "lowerings.py": render("hub_lowerings.py.j2", {"header": header} | lowerings),
         "ops.py": render("hub_ops.py.j2", context),

@@ -186,9 +186,11 @@ class RewritesFile:
     """What all backends share: fusions, and lowerings of the same form as ``ops:`` of a mapping.
 
     Attributes:
+        folds: patterns over what lowerings wrote.
         impossible: ops that Caffe cannot compute, and why.
     """
 
     fusions: list[PatternRule] = field(default_factory=list)
     lowerings: list[Rule] = field(default_factory=list)
+    folds: list[PatternRule] = field(default_factory=list)
     impossible: list[tuple[Scalar, str]] = field(default_factory=list)

@@ -22,7 +22,7 @@ from caffeforge.generator.yaml_reader import CONDITION_KEYS
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
 TOP_KEYS = ("backend", "extends", "types", "ops", "layers", "patterns", "constraints", "custom", "use", "net")
-REWRITES_KEYS = ("fusions", "lowerings", "impossible")
+REWRITES_KEYS = ("fusions", "lowerings", "folds", "impossible")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example", "refused")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "open", "torch", "reference")
 RESERVED_BACKENDS = ("hub", "onnx")  # packages of caffeforge's own in generated/
@@ -86,12 +86,20 @@ class _Reader(RuleReader):
 
     def rewrites(self, root: Mapping) -> RewritesFile:
         self._keys(root, REWRITES_KEYS)
-        fusions = [self._pattern(key, node) for key, node in self._entries(root, "fusions")]
+        fusions, folds = (
+            [self._pattern(key, node) for key, node in self._entries(root, section)]
+            for section in ("fusions", "folds")
+        )
         lowerings = self._rules(root, "lowerings", LOWERING)
         impossible = [
             (key, self._text(node, "a sentence")) for key, node in self._entries(root, "impossible")
         ]
-        return RewritesFile([f for f in fusions if f is not None], lowerings, impossible)
+        return RewritesFile(
+            [fusion for fusion in fusions if fusion is not None],
+            lowerings,
+            [fold for fold in folds if fold is not None],
+            impossible,
+        )
 
     def _rules(self, root: Mapping, section: str, form: RuleForm) -> list[Rule]:
         rules = [self._rule(key, node, form) for key, node in self._entries(root, section)]

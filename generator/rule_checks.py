@@ -60,7 +60,7 @@ class RuleChecks:
         """Report what has no effect in the hub's rewrites."""
         for rule in rewrites.lowerings:
             self._rule(rule, ())
-        for pattern in rewrites.fusions:
+        for pattern in (*rewrites.fusions, *rewrites.folds):
             self._pattern(pattern)
 
     def _pattern(self, rule: PatternRule) -> None:

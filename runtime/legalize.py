@@ -16,11 +16,13 @@ from caffeforge.runtime.backend import Alternative, Backend, Rule
 from caffeforge.runtime.caffe_target import CaffeTarget
 from caffeforge.runtime.emit import C, Emission, LayerCall
 from caffeforge.runtime.errors import GraphError
+from caffeforge.runtime.folds.phases import join_phases
 from caffeforge.runtime.graph import Graph, Node
 from caffeforge.runtime.op import full_name
 from caffeforge.runtime.plane_places import with_plane_places
 from caffeforge.runtime.refusal import Refused, working_out
 from caffeforge.runtime.refusals import Refusal, refused
+from caffeforge.runtime.simplify import simplify
 
 DEPTH = 50  # lowerings below one another; more means that one never ends, with other constants each time
 Key = tuple[object, ...]
@@ -55,10 +57,27 @@ class Target(Protocol[C]):
         """
 
 
-def legalize(graph: Graph, backend: Backend, *, approximate: bool = False) -> list[LayerCall]:
-    """Return the layers of a Caffe dialect that compute `graph`; see `legalized`."""
-    nodes = with_plane_places(graph, lambda node: directly(node, backend))
-    return legalized(graph, CaffeTarget(backend), nodes, approximate=approximate)
+def legalize(
+    graph: Graph, backend: Backend, *, approximate: bool = False, folded: bool = True
+) -> list[LayerCall]:
+    """Return the layers of a Caffe dialect that compute `graph`; see `legalized`.
+
+    Not `folded`, they are those that rules write, each for itself.
+    """
+    target = CaffeTarget(backend)
+
+    def accepts(node: Node) -> bool:
+        return written_directly(node, target)
+
+    nodes = with_plane_places(graph, accepts)
+    if not folded:
+        return legalized(graph, target, nodes, approximate=approximate)
+    nodes = join_phases(Graph(graph.name, graph.inputs, graph.outputs, nodes), accepts)
+    calls = legalized(graph, target, nodes, approximate=approximate)
+    simpler = simplify(graph, calls, accepts, Legalizer(target, approximate).layers)
+    for node in graph.nodes:
+        _give_back(node)
+    return simpler
 
 
 def legalized(
@@ -150,6 +169,13 @@ class Legalizer(Generic[C]):
         if not refusal.cyclic:
             self.refused[key] = refusal
         return refusal
+
+    def layers(self, node: Node) -> list[C]:
+        """Return the layers of a node that a rule of the target's own is known to write."""
+        found = self.node(node, ())
+        if isinstance(found, Refusal):
+            raise refused(self.target.name, node.name, [found])
+        return found
 
     def _alternatives(self, node: Node) -> list[Alternative]:
         rules = (self.target.rule(node), self.target.lowering(node))

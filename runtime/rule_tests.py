@@ -89,7 +89,7 @@ def run_example(example: Example, backend: Backend, stem: Path) -> Trial:
             return _run_refused(example, graph, backend, stem)
         if example.subject in coverage.of(backend).patterns and not _fused(graph, example, backend):
             return Trial(example, "failed", "the pattern does not take its own example")
-        calls = legalize(graph, backend)
+        calls = legalize(graph, backend, folded=False)
         rules = frozenset(call.rule for call in calls)
         if not _by_rule(calls, example, backend):
             why = "the rule does not hold for it, a lowering that all backends share was taken"
@@ -111,7 +111,7 @@ def _run_refused(example: Example, graph: Graph, backend: Backend, stem: Path) -
     if why:
         return Trial(example, not_taken(example, backend), why)
     try:
-        calls = legalize(graph, backend)
+        calls = legalize(graph, backend, folded=False)
     except LegalizeError:
         return Trial(example, "passed")
     if not example.refused and _by_rule(calls, example, backend):

@@ -45,7 +45,7 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
             Way(
                 "bvlc/mapping.yaml:118",
-                layers=("Reshape", "Bias"),
+                rewrite="C = caffe.AddAlong(A, Reshape(B, shape=run_shape(A.shape, B.shape)), axis=run_axis(A.shape, B.shape))",
                 conditions=(
                     Condition(
                         "bvlc/mapping.yaml:118",
@@ -54,31 +54,31 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:127",
+                "bvlc/mapping.yaml:120",
                 rewrite="C = Add(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:127", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:120", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:129",
+                "bvlc/mapping.yaml:122",
                 rewrite="C = Add(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:129", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:122", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:131",
+                "bvlc/mapping.yaml:124",
                 rewrite="C = Add(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:131",
+                        "bvlc/mapping.yaml:124",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:133",
+                "bvlc/mapping.yaml:126",
                 rewrite="C = Add(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:133",
+                        "bvlc/mapping.yaml:126",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
@@ -86,43 +86,43 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "And": Entry(
-        "bvlc/mapping.yaml:148",
+        "bvlc/mapping.yaml:141",
         (
             Way(
-                "bvlc/mapping.yaml:150",
+                "bvlc/mapping.yaml:143",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:150",
+                        "bvlc/mapping.yaml:143",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:153",
+                "bvlc/mapping.yaml:146",
                 rewrite="C = And(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:153", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:146", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:160",
+        "bvlc/mapping.yaml:153",
         (
             Way(
-                "bvlc/mapping.yaml:166",
+                "bvlc/mapping.yaml:159",
                 layers=("ArgMax", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:166", "select_last_index == 1"),),
-                parts=(Condition("bvlc/mapping.yaml:170", "keepdims == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:159", "select_last_index == 1"),),
+                parts=(Condition("bvlc/mapping.yaml:163", "keepdims == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:174",
+                "bvlc/mapping.yaml:167",
                 layers=("Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:174", "along == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:167", "along == data.rank - 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:184",
+                "bvlc/mapping.yaml:177",
                 rewrite="places = ArgMax(Transpose(data, perm=order), axis=-1, keepdims=0)\nreduced = Reshape(places, shape=free_batch(reduced.shape, along != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:184", "along != data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:177", "along != data.rank - 1"),),
             ),
         ),
         let=(
@@ -132,74 +132,74 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ArgMin": Entry(
-        "bvlc/mapping.yaml:194",
+        "bvlc/mapping.yaml:187",
         (
             Way(
-                "bvlc/mapping.yaml:195",
+                "bvlc/mapping.yaml:188",
                 rewrite="reduced = ArgMax(Neg(data), axis=axis, keepdims=keepdims, select_last_index=select_last_index)",
             ),
         ),
     ),
     "AveragePool": Entry(
-        "bvlc/mapping.yaml:198",
+        "bvlc/mapping.yaml:191",
         (
             Way(
-                "bvlc/mapping.yaml:208",
+                "bvlc/mapping.yaml:201",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:208",
+                        "bvlc/mapping.yaml:201",
                         "plain and begins == zeros(2) and count_include_pad == 0 and sizes == Y.shape[2:] and caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:217",
+                "bvlc/mapping.yaml:210",
                 layers=("Pooling", "Slice", "Slice"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:217",
+                        "bvlc/mapping.yaml:210",
                         "plain and counted and begins == pads[2:] and caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins) and covers(sizes, Y.shape[2:])",
                     ),
                 ),
                 parts=(
-                    Condition("bvlc/mapping.yaml:228", "sizes[0] > Y.shape[2]"),
-                    Condition("bvlc/mapping.yaml:232", "sizes[1] > Y.shape[3]"),
+                    Condition("bvlc/mapping.yaml:221", "sizes[0] > Y.shape[2]"),
+                    Condition("bvlc/mapping.yaml:225", "sizes[1] > Y.shape[3]"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:237",
+                "bvlc/mapping.yaml:230",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = AveragePool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:237",
+                        "bvlc/mapping.yaml:230",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:241",
+                "bvlc/mapping.yaml:234",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = AveragePool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]], count_include_pad=count_include_pad)\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:241", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:234", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:246",
+                "bvlc/mapping.yaml:239",
                 rewrite="mean = AveragePool(X, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads, count_include_pad=1)\nY = Mul(mean, padding_share(X.shape[2:], kernel_shape, strides, dilations, pads, Y.shape[2:]))",
-                conditions=(Condition("bvlc/mapping.yaml:246", "not counted"),),
+                conditions=(Condition("bvlc/mapping.yaml:239", "not counted"),),
             ),
             Way(
-                "bvlc/mapping.yaml:250",
+                "bvlc/mapping.yaml:243",
                 rewrite="Y = Conv(X, full([X.shape[1], 1] + kernel_shape, weight), kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads, group=X.shape[1])",
                 let=(("weight", "1 / product(kernel_shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:250", "counted and dilations != ones(axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:243", "counted and dilations != ones(axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:255",
+                "bvlc/mapping.yaml:248",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:])\nY = AveragePool(padded, kernel_shape=kernel_shape, strides=strides)",
-                conditions=(Condition("bvlc/mapping.yaml:255", "counted and pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:248", "counted and pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:259",
+                "bvlc/mapping.yaml:252",
                 rewrite="flat = AveragePool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(AveragePool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
@@ -208,7 +208,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:259",
+                        "bvlc/mapping.yaml:252",
                         "axes == 3 and pads == zeros(6) and dilations == ones(3)",
                     ),
                 ),
@@ -225,14 +225,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "bvlc/mapping.yaml:281",
+        "bvlc/mapping.yaml:274",
         (
             Way(
-                "bvlc/mapping.yaml:282",
+                "bvlc/mapping.yaml:275",
                 layers=("BatchNorm", "Scale"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:283",
+                        "bvlc/mapping.yaml:276",
                         "training_mode == 0",
                         "batch statistics are for training",
                     ),
@@ -240,15 +240,34 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "caffe.MaxPool": Entry(
-        "bvlc/mapping.yaml:295",
+    "caffe.AddAlong": Entry("bvlc/mapping.yaml:288", (Way("bvlc/mapping.yaml:289", layers=("Bias",)),)),
+    "caffe.Exchange": Entry("bvlc/mapping.yaml:294", (Way("bvlc/mapping.yaml:295", layers=("Im2col",)),)),
+    "caffe.Exp": Entry("bvlc/mapping.yaml:299", (Way("bvlc/mapping.yaml:300", layers=("Exp",)),)),
+    "caffe.InnerProduct": Entry(
+        "bvlc/mapping.yaml:304",
         (
             Way(
-                "bvlc/mapping.yaml:296",
+                "bvlc/mapping.yaml:305",
+                layers=("InnerProduct",),
+                conditions=(
+                    Condition(
+                        "bvlc/mapping.yaml:306",
+                        "is_constant(W) and is_constant(B)",
+                        "the weights must be known",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    "caffe.MaxPool": Entry(
+        "bvlc/mapping.yaml:314",
+        (
+            Way(
+                "bvlc/mapping.yaml:315",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:297",
+                        "bvlc/mapping.yaml:316",
                         "caffe_windows_inside(X.shape[2:], kernel_shape, strides, pads)",
                         "a window lies outside the input",
                     ),
@@ -257,76 +276,100 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "bvlc/mapping.yaml:310",
+        "bvlc/mapping.yaml:329",
         (
             Way(
-                "bvlc/mapping.yaml:311",
+                "bvlc/mapping.yaml:330",
                 layers=("Deconvolution", "Deconvolution", "Bias", "AbsVal", "Threshold", "Power", "Eltwise"),
             ),
         ),
     ),
-    "caffe.Places": Entry("bvlc/mapping.yaml:334", (Way("bvlc/mapping.yaml:335", layers=("Bias",)),)),
-    "Cast": Entry(
-        "bvlc/mapping.yaml:339",
+    "caffe.MulAlong": Entry("bvlc/mapping.yaml:353", (Way("bvlc/mapping.yaml:354", layers=("Scale",)),)),
+    "caffe.Places": Entry("bvlc/mapping.yaml:358", (Way("bvlc/mapping.yaml:359", layers=("Bias",)),)),
+    "caffe.Power": Entry("bvlc/mapping.yaml:363", (Way("bvlc/mapping.yaml:364", layers=("Power",)),)),
+    "caffe.Scale": Entry(
+        "bvlc/mapping.yaml:373",
         (
             Way(
-                "bvlc/mapping.yaml:341",
+                "bvlc/mapping.yaml:374",
+                layers=("Scale",),
+                let=(
+                    ("one", "span_of(X.shape, scale.shape)"),
+                    ("other", "span_of(X.shape, bias.shape)"),
+                    ("span", "other if is_scalar(scale) else one"),
+                ),
+                conditions=(
+                    Condition(
+                        "bvlc/mapping.yaml:379",
+                        "one == other or is_scalar(scale) or is_scalar(bias)",
+                        "scale and bias vary along the same axes",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    "caffe.Sum": Entry("bvlc/mapping.yaml:387", (Way("bvlc/mapping.yaml:388", layers=("Eltwise",)),)),
+    "Cast": Entry(
+        "bvlc/mapping.yaml:392",
+        (
+            Way(
+                "bvlc/mapping.yaml:394",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:341", 'to != element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:394", 'to != element_type("bool")'),),
             ),
             Way(
-                "bvlc/mapping.yaml:343",
+                "bvlc/mapping.yaml:396",
                 rewrite="output = Greater(Abs(input), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:343", 'to == element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:396", 'to == element_type("bool")'),),
             ),
         ),
     ),
     "Clip": Entry(
-        "bvlc/mapping.yaml:350",
+        "bvlc/mapping.yaml:403",
         (
             Way(
-                "bvlc/mapping.yaml:352",
+                "bvlc/mapping.yaml:405",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:352", "not has(min) and not has(max)"),),
+                conditions=(Condition("bvlc/mapping.yaml:405", "not has(min) and not has(max)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:354",
+                "bvlc/mapping.yaml:407",
                 layers=("ReLU",),
-                conditions=(Condition("bvlc/mapping.yaml:354", "has(min) and not has(max) and min == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:407", "has(min) and not has(max) and min == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:356",
+                "bvlc/mapping.yaml:409",
                 layers=("Power", "Eltwise"),
-                conditions=(Condition("bvlc/mapping.yaml:356", "has(min) and not has(max) and min != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:409", "has(min) and not has(max) and min != 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:364",
+                "bvlc/mapping.yaml:417",
                 layers=("Power", "Power", "Eltwise", "Power"),
-                conditions=(Condition("bvlc/mapping.yaml:364", "has(max) and not has(min)"),),
+                conditions=(Condition("bvlc/mapping.yaml:417", "has(max) and not has(min)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:378",
+                "bvlc/mapping.yaml:431",
                 rewrite="output = Clip(Clip(input, min=min), max=max)",
-                conditions=(Condition("bvlc/mapping.yaml:378", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("bvlc/mapping.yaml:431", "has(min) and has(max) and min <= max"),),
             ),
         ),
         otherwise="bounds that are known, the lower one first",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:390",
+        "bvlc/mapping.yaml:443",
         (
             Way(
-                "bvlc/mapping.yaml:392",
+                "bvlc/mapping.yaml:445",
                 layers=("Concat",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:392",
+                        "bvlc/mapping.yaml:445",
                         "len(inputs) > 0 and all([not is_constant(x) for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:396",
+                "bvlc/mapping.yaml:449",
                 rewrite="grain = Mul(Slice(first_computed(inputs), starts=[0], ends=[1], axes=[along]), 0.0)\nconcat_result = Concat(*[Add(Tile(grain, repeats=n), x) if is_constant(x) else x for x, n in zip(inputs, counts)], axis=along)",
                 let=(
                     ("along", "axis_of(axis, concat_result.rank)"),
@@ -334,84 +377,84 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:396",
+                        "bvlc/mapping.yaml:449",
                         "not all([not is_constant(x) for x in inputs]) and axis_of(axis, concat_result.rank) != 0 and all([x.shape[0] == 1 for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:403",
+                "bvlc/mapping.yaml:456",
                 rewrite="concat_result = Concat(*[Identity(x) if is_constant(x) else x for x in inputs], axis=axis)",
-                conditions=(Condition("bvlc/mapping.yaml:403", "not all([not is_constant(x) for x in inputs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:456", "not all([not is_constant(x) for x in inputs])"),),
             ),
         ),
     ),
     "Conv": Entry(
-        "bvlc/mapping.yaml:410",
+        "bvlc/mapping.yaml:463",
         (
             Way(
-                "bvlc/mapping.yaml:414",
+                "bvlc/mapping.yaml:467",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:414", "axes == 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:467", "axes == 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:428",
+                "bvlc/mapping.yaml:481",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:428", "axes != 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:481", "axes != 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:440",
+                "bvlc/mapping.yaml:493",
                 rewrite="every = Conv(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=even + even, group=group)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(
                     ("even", "pads_by_stride(pads[:axes], pads[axes:], strides)"),
                     ("skipped", "quotient(sub(even, pads[:axes]), strides)"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:440", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:493", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(("axes", "len(kernel_shape)"),),
     ),
     "ConvTranspose": Entry(
-        "bvlc/mapping.yaml:453",
+        "bvlc/mapping.yaml:506",
         (
             Way(
-                "bvlc/mapping.yaml:461",
+                "bvlc/mapping.yaml:514",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:461",
+                        "bvlc/mapping.yaml:514",
                         "axes == 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:477",
+                "bvlc/mapping.yaml:530",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:477",
+                        "bvlc/mapping.yaml:530",
                         "axes != 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:491",
+                "bvlc/mapping.yaml:544",
                 layers=("Deconvolution",),
                 let=(("k", "[t * (n - 1) + 1 + e for n, t, e in zip(kernel_shape, d, extra)]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:491",
+                        "bvlc/mapping.yaml:544",
                         "pads[:axes] == pads[axes:] and not divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:503",
+                "bvlc/mapping.yaml:556",
                 rewrite="every = ConvTranspose(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=d, pads=even + even, group=group, output_padding=extra)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(("skipped", "sub(pads[:axes], even)"),),
-                conditions=(Condition("bvlc/mapping.yaml:503", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:556", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(
@@ -422,49 +465,49 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "bvlc/mapping.yaml:515",
+        "bvlc/mapping.yaml:568",
         (
             Way(
-                "bvlc/mapping.yaml:517",
+                "bvlc/mapping.yaml:570",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:517",
+                        "bvlc/mapping.yaml:570",
                         "is_scalar(B) and scalar(B) != 0 and A.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:521",
+                "bvlc/mapping.yaml:574",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:521",
+                        "bvlc/mapping.yaml:574",
                         "is_scalar(A) and scalar(A) != 0 and B.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:525",
+                "bvlc/mapping.yaml:578",
                 rewrite="C = Mul(A, inverse(B))",
-                conditions=(Condition("bvlc/mapping.yaml:525", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:578", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:527",
+                "bvlc/mapping.yaml:580",
                 rewrite="C = Mul(A, Reciprocal(B))",
-                conditions=(Condition("bvlc/mapping.yaml:527", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:580", "not is_constant(B)"),),
             ),
         ),
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:535",
+        "bvlc/mapping.yaml:588",
         (
             Way(
-                "bvlc/mapping.yaml:536",
+                "bvlc/mapping.yaml:589",
                 layers=("Dropout",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:537",
+                        "bvlc/mapping.yaml:590",
                         "not has(training_mode) or not training_mode",
                         "dropping is for training",
                     ),
@@ -472,24 +515,24 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "Elu": Entry("bvlc/mapping.yaml:544", (Way("bvlc/mapping.yaml:545", layers=("ELU",)),)),
+    "Elu": Entry("bvlc/mapping.yaml:597", (Way("bvlc/mapping.yaml:598", layers=("ELU",)),)),
     "Equal": Entry(
-        "bvlc/mapping.yaml:549",
-        (Way("bvlc/mapping.yaml:550", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
+        "bvlc/mapping.yaml:602",
+        (Way("bvlc/mapping.yaml:603", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
     ),
-    "Exp": Entry("bvlc/mapping.yaml:553", (Way("bvlc/mapping.yaml:554", layers=("Exp",)),)),
+    "Exp": Entry("bvlc/mapping.yaml:606", (Way("bvlc/mapping.yaml:607", layers=("Exp",)),)),
     "Expand": Entry(
-        "bvlc/mapping.yaml:557",
+        "bvlc/mapping.yaml:610",
         (
             Way(
-                "bvlc/mapping.yaml:562",
+                "bvlc/mapping.yaml:615",
                 rewrite="output = Expand(Reshape(input, shape=old), shape=output.shape[:])",
-                conditions=(Condition("bvlc/mapping.yaml:562", "input.rank < output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:615", "input.rank < output.rank"),),
             ),
             Way(
-                "bvlc/mapping.yaml:564",
+                "bvlc/mapping.yaml:617",
                 rewrite="output = Tile(input, repeats=counts)",
-                conditions=(Condition("bvlc/mapping.yaml:564", "input.rank == output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:617", "input.rank == output.rank"),),
             ),
         ),
         let=(
@@ -498,101 +541,101 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:570",
+        "bvlc/mapping.yaml:623",
         (
             Way(
-                "bvlc/mapping.yaml:572",
+                "bvlc/mapping.yaml:625",
                 layers=("Flatten",),
-                conditions=(Condition("bvlc/mapping.yaml:572", "axis == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:625", "axis == 1"),),
             ),
-            Way("bvlc/mapping.yaml:575", rewrite="output = Reshape(input, shape=output.shape[:])"),
+            Way("bvlc/mapping.yaml:628", rewrite="output = Reshape(input, shape=output.shape[:])"),
         ),
     ),
     "Gather": Entry(
-        "bvlc/mapping.yaml:580",
+        "bvlc/mapping.yaml:633",
         (
             Way(
-                "bvlc/mapping.yaml:584",
+                "bvlc/mapping.yaml:637",
                 hook="gather",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:584",
+                        "bvlc/mapping.yaml:637",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:586",
+                "bvlc/mapping.yaml:639",
                 rewrite="output = Concat(*[Slice(data, starts=[r[0]], ends=[r[1]], axes=[along]) for r in runs], axis=along)",
                 let=(("runs", "runs_of(places_along(indices, data.shape[along]))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:586",
+                        "bvlc/mapping.yaml:639",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:590",
+                        "bvlc/mapping.yaml:643",
                         "len(runs) <= 64",
                         "the axis would be cut into more than 64 pieces",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:594",
+                "bvlc/mapping.yaml:647",
                 rewrite="taken = Gather(data, reshape(indices, [product(indices.shape)]), axis=along)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:594",
+                        "bvlc/mapping.yaml:647",
                         "is_constant(indices) and not is_constant(data) and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:598",
+                "bvlc/mapping.yaml:651",
                 layers=("Embed",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:598",
+                        "bvlc/mapping.yaml:651",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:603",
+                "bvlc/mapping.yaml:656",
                 rewrite="rows = Gather(reshape(data, [data.shape[0], product(data.shape[1:])]), indices, axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:603",
+                        "bvlc/mapping.yaml:656",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank != 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:607",
+                "bvlc/mapping.yaml:660",
                 layers=("BatchReindex",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:607",
+                        "bvlc/mapping.yaml:660",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:609",
+                "bvlc/mapping.yaml:662",
                 rewrite="rows = Gather(data, Reshape(indices, shape=[-1]), axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:609",
+                        "bvlc/mapping.yaml:662",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:613",
+                "bvlc/mapping.yaml:666",
                 rewrite="columns = Reshape(data, shape=[-1, data.shape[along], product(data.shape[along + 1:])])\ntaken = MatMul(one_hot(data.shape[along], whole_numbers(indices)), columns)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:613",
+                        "bvlc/mapping.yaml:666",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
@@ -602,59 +645,59 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "bvlc/mapping.yaml:628",
+        "bvlc/mapping.yaml:681",
         (
             Way(
-                "bvlc/mapping.yaml:632",
+                "bvlc/mapping.yaml:685",
                 rewrite="Y = Gemm(Transpose(A, perm=[1, 0]), B, C, alpha=alpha, beta=beta, transB=transB)",
-                conditions=(Condition("bvlc/mapping.yaml:632", "transA == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:685", "transA == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:634",
+                "bvlc/mapping.yaml:687",
                 layers=("InnerProduct",),
-                conditions=(Condition("bvlc/mapping.yaml:634", "is_constant(B) and plain and not has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:687", "is_constant(B) and plain and not has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:639",
+                "bvlc/mapping.yaml:692",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:639",
+                        "bvlc/mapping.yaml:692",
                         "is_constant(B) and plain and has(C) and is_constant(C) and span_of(Y.shape, C.shape) in ((1, 2), (0, 0))",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:646",
+                "bvlc/mapping.yaml:699",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), times(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:646", "has(C) and is_constant(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:699", "has(C) and is_constant(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:648",
+                "bvlc/mapping.yaml:701",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), Mul(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:648", "has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:701", "has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:650",
+                "bvlc/mapping.yaml:703",
                 rewrite="Y = Mul(Gemm(A, B, transB=transB), alpha)",
-                conditions=(Condition("bvlc/mapping.yaml:650", "not has(C) and alpha != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:703", "not has(C) and alpha != 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:652",
+                "bvlc/mapping.yaml:705",
                 rewrite="Y = MatMul(A, Transpose(B, perm=[1, 0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:652",
+                        "bvlc/mapping.yaml:705",
                         "not has(C) and not is_constant(B) and transB == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:654",
+                "bvlc/mapping.yaml:707",
                 rewrite="Y = MatMul(A, B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:654",
+                        "bvlc/mapping.yaml:707",
                         "not has(C) and not is_constant(B) and transB == 0",
                     ),
                 ),
@@ -663,109 +706,109 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("plain", "alpha == 1.0 and (not has(C) or beta == 1.0)"),),
     ),
     "GlobalAveragePool": Entry(
-        "bvlc/mapping.yaml:666",
+        "bvlc/mapping.yaml:719",
         (
             Way(
-                "bvlc/mapping.yaml:668",
+                "bvlc/mapping.yaml:721",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:668", "X.rank == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:721", "X.rank == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:671",
+                "bvlc/mapping.yaml:724",
                 rewrite="Y = ReduceMean(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:671", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:724", "X.rank != 4"),),
             ),
         ),
     ),
     "GlobalMaxPool": Entry(
-        "bvlc/mapping.yaml:677",
+        "bvlc/mapping.yaml:730",
         (
             Way(
-                "bvlc/mapping.yaml:679",
+                "bvlc/mapping.yaml:732",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:679", "X.rank == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:732", "X.rank == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:682",
+                "bvlc/mapping.yaml:735",
                 rewrite="Y = ReduceMax(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:682", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:735", "X.rank != 4"),),
             ),
         ),
     ),
     "Greater": Entry(
-        "bvlc/mapping.yaml:688",
+        "bvlc/mapping.yaml:741",
         (
             Way(
-                "bvlc/mapping.yaml:690",
+                "bvlc/mapping.yaml:743",
                 layers=("Threshold",),
-                conditions=(Condition("bvlc/mapping.yaml:690", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:743", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:694",
+                "bvlc/mapping.yaml:747",
                 layers=("Power", "Threshold"),
-                conditions=(Condition("bvlc/mapping.yaml:694", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:747", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:701",
+                "bvlc/mapping.yaml:754",
                 rewrite="C = Greater(Sub(A, B), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:701", "not is_scalar(A) and not is_scalar(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:754", "not is_scalar(A) and not is_scalar(B)"),),
             ),
         ),
     ),
     "GreaterOrEqual": Entry(
-        "bvlc/mapping.yaml:708",
-        (Way("bvlc/mapping.yaml:709", rewrite="C = Not(Greater(B, A))"),),
+        "bvlc/mapping.yaml:761",
+        (Way("bvlc/mapping.yaml:762", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "bvlc/mapping.yaml:712",
+        "bvlc/mapping.yaml:765",
         (
             Way(
-                "bvlc/mapping.yaml:713",
+                "bvlc/mapping.yaml:766",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
                 let=(("count", "product(X.shape[1:]) // num_groups"),),
             ),
         ),
     ),
-    "GRU": Entry("bvlc/mapping.yaml:741", (Way("bvlc/mapping.yaml:742", hook="unrolled"),)),
+    "GRU": Entry("bvlc/mapping.yaml:794", (Way("bvlc/mapping.yaml:795", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "bvlc/mapping.yaml:745",
-        (Way("bvlc/mapping.yaml:746", layers=("Power", "ReLU", "Power", "ReLU")),),
+        "bvlc/mapping.yaml:798",
+        (Way("bvlc/mapping.yaml:799", layers=("Power", "ReLU", "Power", "ReLU")),),
     ),
     "Identity": Entry(
-        "bvlc/mapping.yaml:755",
+        "bvlc/mapping.yaml:808",
         (
             Way(
-                "bvlc/mapping.yaml:757",
+                "bvlc/mapping.yaml:810",
                 layers=("Parameter",),
-                conditions=(Condition("bvlc/mapping.yaml:757", "is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:810", "is_constant(input)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:762",
+                "bvlc/mapping.yaml:815",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:762", "not is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:815", "not is_constant(input)"),),
             ),
         ),
     ),
     "InstanceNormalization": Entry(
-        "bvlc/mapping.yaml:768",
+        "bvlc/mapping.yaml:821",
         (
             Way(
-                "bvlc/mapping.yaml:769",
+                "bvlc/mapping.yaml:822",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("count", "product(input.shape[2:])"),),
             ),
         ),
     ),
     "LayerNormalization": Entry(
-        "bvlc/mapping.yaml:793",
+        "bvlc/mapping.yaml:846",
         (
             Way(
-                "bvlc/mapping.yaml:794",
+                "bvlc/mapping.yaml:847",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:798",
+                        "bvlc/mapping.yaml:851",
                         "start > 0 and not has(Mean) and not has(InvStdDev)",
                         "the statistics are no outputs here",
                     ),
@@ -773,162 +816,162 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "LeakyRelu": Entry("bvlc/mapping.yaml:825", (Way("bvlc/mapping.yaml:826", layers=("ReLU",)),)),
-    "Less": Entry("bvlc/mapping.yaml:830", (Way("bvlc/mapping.yaml:831", rewrite="C = Greater(B, A)"),)),
+    "LeakyRelu": Entry("bvlc/mapping.yaml:878", (Way("bvlc/mapping.yaml:879", layers=("ReLU",)),)),
+    "Less": Entry("bvlc/mapping.yaml:883", (Way("bvlc/mapping.yaml:884", rewrite="C = Greater(B, A)"),)),
     "LessOrEqual": Entry(
-        "bvlc/mapping.yaml:834",
-        (Way("bvlc/mapping.yaml:835", rewrite="C = Not(Greater(A, B))"),),
+        "bvlc/mapping.yaml:887",
+        (Way("bvlc/mapping.yaml:888", rewrite="C = Not(Greater(A, B))"),),
     ),
-    "Log": Entry("bvlc/mapping.yaml:838", (Way("bvlc/mapping.yaml:839", layers=("Log",)),)),
+    "Log": Entry("bvlc/mapping.yaml:891", (Way("bvlc/mapping.yaml:892", layers=("Log",)),)),
     "LRN": Entry(
-        "bvlc/mapping.yaml:842",
+        "bvlc/mapping.yaml:895",
         (
             Way(
-                "bvlc/mapping.yaml:844",
+                "bvlc/mapping.yaml:897",
                 layers=("LRN",),
-                conditions=(Condition("bvlc/mapping.yaml:844", "X.rank == 4 and size % 2 == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:897", "X.rank == 4 and size % 2 == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:847",
+                "bvlc/mapping.yaml:900",
                 rewrite="column = Reshape(X, shape=[0, X.shape[1], places, 1])\nnormal = LRN(column, size=size, alpha=alpha, beta=beta, bias=bias)\nY = Reshape(normal, shape=[0] + X.shape[1:])",
                 let=(("places", "product(X.shape[2:])"),),
-                conditions=(Condition("bvlc/mapping.yaml:847", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:900", "X.rank != 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:855",
+                "bvlc/mapping.yaml:908",
                 rewrite="mean = Conv(Mul(X, X), reshape(band(channels, size), [channels, channels, 1, 1]), kernel_shape=[1, 1])\nY = Mul(X, Pow(Add(Mul(mean, alpha), bias), -beta))",
                 let=(("channels", "X.shape[1]"),),
-                conditions=(Condition("bvlc/mapping.yaml:855", "X.rank == 4 and size % 2 == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:908", "X.rank == 4 and size % 2 == 0"),),
             ),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:864", (Way("bvlc/mapping.yaml:865", hook="lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:917", (Way("bvlc/mapping.yaml:918", hook="lstm"),)),
     "MatMul": Entry(
-        "bvlc/mapping.yaml:868",
+        "bvlc/mapping.yaml:921",
         (
             Way(
-                "bvlc/mapping.yaml:870",
+                "bvlc/mapping.yaml:923",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:870",
+                        "bvlc/mapping.yaml:923",
                         "is_constant(B) and not is_constant(A) and A.rank >= 2 and B.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:878",
+                "bvlc/mapping.yaml:931",
                 rewrite="stack = Reshape(B, shape=[-1, depth, 1, width])\nmixed = Conv(stack, reshape(A, [rows, depth, 1, 1]), kernel_shape=[1, 1])\nY = Reshape(mixed, shape=free_batch(Y.shape, B.rank > 2))",
                 let=(("rows", "A.shape[0]"), ("depth", "A.shape[1]"), ("width", "B.shape[-1]")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:878",
+                        "bvlc/mapping.yaml:931",
                         "is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:887",
+                "bvlc/mapping.yaml:940",
                 rewrite="Y = MatMul(Identity(A), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:887",
+                        "bvlc/mapping.yaml:940",
                         "is_constant(A) and not is_constant(B) and A.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:889",
+                "bvlc/mapping.yaml:942",
                 rewrite="Y = MatMul(A, Identity(B))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:889",
+                        "bvlc/mapping.yaml:942",
                         "is_constant(B) and not is_constant(A) and B.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:892",
+                "bvlc/mapping.yaml:945",
                 rewrite="rows = Unsqueeze(A, axes=[-2])\ncolumns = Unsqueeze(Transpose(B, perm=back), axes=[-3])\nY = ReduceSum(Mul(rows, columns), axes=[-1], keepdims=0)",
                 let=(("back", "[i for i in range(B.rank - 2)] + [B.rank - 1, B.rank - 2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:892",
+                        "bvlc/mapping.yaml:945",
                         "not is_constant(A) and not is_constant(B) and A.rank >= 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:899",
+                "bvlc/mapping.yaml:952",
                 rewrite="Y = Squeeze(MatMul(Unsqueeze(A, axes=[0]), B), axes=[-2])",
-                conditions=(Condition("bvlc/mapping.yaml:899", "A.rank == 1 and B.rank >= 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:952", "A.rank == 1 and B.rank >= 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:901",
+                "bvlc/mapping.yaml:954",
                 rewrite="Y = Squeeze(MatMul(A, Unsqueeze(B, axes=[1])), axes=[-1])",
-                conditions=(Condition("bvlc/mapping.yaml:901", "B.rank == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:954", "B.rank == 1"),),
             ),
         ),
     ),
     "Max": Entry(
-        "bvlc/mapping.yaml:912",
+        "bvlc/mapping.yaml:965",
         (
             Way(
-                "bvlc/mapping.yaml:914",
+                "bvlc/mapping.yaml:967",
                 rewrite="max = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:914", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:967", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:916",
+                "bvlc/mapping.yaml:969",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:916",
+                        "bvlc/mapping.yaml:969",
                         "len(data_0) >= 2 and all([x.shape == max.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:919",
+                "bvlc/mapping.yaml:972",
                 rewrite="max = Clip(data_0[0], min=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:919",
+                        "bvlc/mapping.yaml:972",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:921",
+                "bvlc/mapping.yaml:974",
                 rewrite="max = Clip(data_0[1], min=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:921",
+                        "bvlc/mapping.yaml:974",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:923",
+                "bvlc/mapping.yaml:976",
                 rewrite="max = Max(*[Expand(x, shape=max.shape[:]) for x in data_0])",
-                conditions=(Condition("bvlc/mapping.yaml:923", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:976", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:925",
+                "bvlc/mapping.yaml:978",
                 rewrite="max = Max(data_0[0], Add(Mul(data_0[0], 0.0), data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:925",
+                        "bvlc/mapping.yaml:978",
                         "len(data_0) == 2 and is_constant(data_0[1]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:927",
+                "bvlc/mapping.yaml:980",
                 rewrite="max = Max(data_0[1], Add(Mul(data_0[1], 0.0), data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:927",
+                        "bvlc/mapping.yaml:980",
                         "len(data_0) == 2 and is_constant(data_0[0]) and data_0[1].shape == max.shape",
                     ),
                 ),
@@ -936,57 +979,57 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "bvlc/mapping.yaml:938",
+        "bvlc/mapping.yaml:991",
         (
             Way(
-                "bvlc/mapping.yaml:953",
+                "bvlc/mapping.yaml:1006",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:953", "inside and sizes == Y.shape[2:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:1006", "inside and sizes == Y.shape[2:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:964",
+                "bvlc/mapping.yaml:1017",
                 rewrite="every = MaxPool(X, kernel_shape=kernel_shape, strides=strides, pads=begins + add(begins, over))\nY = Slice(every, starts=[0, 0], ends=Y.shape[2:], axes=[2, 3])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:964",
+                        "bvlc/mapping.yaml:1017",
                         "inside and sizes != Y.shape[2:] and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:969",
+                "bvlc/mapping.yaml:1022",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = MaxPool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:969",
+                        "bvlc/mapping.yaml:1022",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:973",
+                "bvlc/mapping.yaml:1026",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = MaxPool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]])\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:973", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1026", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:978",
+                "bvlc/mapping.yaml:1031",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
-                conditions=(Condition("bvlc/mapping.yaml:978", "pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1031", "pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:982",
+                "bvlc/mapping.yaml:1035",
                 layers=("Im2col", "Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:982", "axes == 2 and dilations != ones(2)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1035", "axes == 2 and dilations != ones(2)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:992",
+                "bvlc/mapping.yaml:1045",
                 rewrite="flat = MaxPool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:], dilations=dilations[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(MaxPool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1], dilations=[dilations[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
                     ("s", "strides"),
                     ("planes", "[0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4]]"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:992", "axes == 3"),),
+                conditions=(Condition("bvlc/mapping.yaml:1045", "axes == 3"),),
             ),
         ),
         otherwise="windows of one to three axes, each of which holds an element of the input",
@@ -1001,21 +1044,21 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:948",
+                "bvlc/mapping.yaml:1001",
                 "not has(Indices)",
                 "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             ),
         ),
     ),
     "Mean": Entry(
-        "bvlc/mapping.yaml:1012",
+        "bvlc/mapping.yaml:1065",
         (
             Way(
-                "bvlc/mapping.yaml:1013",
+                "bvlc/mapping.yaml:1066",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1014",
+                        "bvlc/mapping.yaml:1067",
                         "len(data_0) >= 2 and all([x.shape == mean.shape for x in data_0])",
                         "two or more tensors of one shape are taken",
                     ),
@@ -1024,187 +1067,187 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MeanVarianceNormalization": Entry(
-        "bvlc/mapping.yaml:1021",
+        "bvlc/mapping.yaml:1074",
         (
             Way(
-                "bvlc/mapping.yaml:1027",
+                "bvlc/mapping.yaml:1080",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:1027", "normal_axes(axes, 4) == (2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1080", "normal_axes(axes, 4) == (2, 3)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1029",
+                "bvlc/mapping.yaml:1082",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:1029", "normal_axes(axes, 4) == (1, 2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1082", "normal_axes(axes, 4) == (1, 2, 3)"),),
             ),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1023", "X.rank == 4", "MVN takes blobs of four axes"),),
+        conditions=(Condition("bvlc/mapping.yaml:1076", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "bvlc/mapping.yaml:1037",
+        "bvlc/mapping.yaml:1090",
         (
             Way(
-                "bvlc/mapping.yaml:1039",
+                "bvlc/mapping.yaml:1092",
                 rewrite="min = Clip(data_0[0], max=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1039",
+                        "bvlc/mapping.yaml:1092",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1041",
+                "bvlc/mapping.yaml:1094",
                 rewrite="min = Clip(data_0[1], max=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1041",
+                        "bvlc/mapping.yaml:1094",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1043",
+                "bvlc/mapping.yaml:1096",
                 rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
-                conditions=(Condition("bvlc/mapping.yaml:1043", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1096", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1045",
+                "bvlc/mapping.yaml:1098",
                 rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
-                conditions=(Condition("bvlc/mapping.yaml:1045", "len(data_0) == 2 and is_constant(data_0[1])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1098", "len(data_0) == 2 and is_constant(data_0[1])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1047",
+                "bvlc/mapping.yaml:1100",
                 rewrite="min = Neg(Max(Neg(data_0[1]), negative(data_0[0])))",
-                conditions=(Condition("bvlc/mapping.yaml:1047", "len(data_0) == 2 and is_constant(data_0[0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1100", "len(data_0) == 2 and is_constant(data_0[0])"),),
             ),
         ),
     ),
     "Mul": Entry(
-        "bvlc/mapping.yaml:1056",
+        "bvlc/mapping.yaml:1109",
         (
             Way(
-                "bvlc/mapping.yaml:1058",
+                "bvlc/mapping.yaml:1111",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1058",
+                        "bvlc/mapping.yaml:1111",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1062",
+                "bvlc/mapping.yaml:1115",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:1062", "is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1115", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1064",
+                "bvlc/mapping.yaml:1117",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1064", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1117", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1068",
+                "bvlc/mapping.yaml:1121",
                 layers=("Scale",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:1068", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1121", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1077",
-                layers=("Reshape", "Scale"),
+                "bvlc/mapping.yaml:1130",
+                rewrite="C = caffe.MulAlong(A, Reshape(B, shape=run_shape(A.shape, B.shape)), axis=run_axis(A.shape, B.shape))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1077",
+                        "bvlc/mapping.yaml:1130",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1086",
+                "bvlc/mapping.yaml:1132",
                 rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:1086", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1132", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1088",
+                "bvlc/mapping.yaml:1134",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:1088", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1134", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1090",
+                "bvlc/mapping.yaml:1136",
                 rewrite="C = Mul(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1090",
+                        "bvlc/mapping.yaml:1136",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1092",
+                "bvlc/mapping.yaml:1138",
                 rewrite="C = Mul(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1092",
+                        "bvlc/mapping.yaml:1138",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
             ),
         ),
     ),
-    "Neg": Entry("bvlc/mapping.yaml:1106", (Way("bvlc/mapping.yaml:1107", layers=("Power",)),)),
-    "Not": Entry("bvlc/mapping.yaml:1111", (Way("bvlc/mapping.yaml:1112", layers=("Power",)),)),
+    "Neg": Entry("bvlc/mapping.yaml:1152", (Way("bvlc/mapping.yaml:1153", layers=("Power",)),)),
+    "Not": Entry("bvlc/mapping.yaml:1157", (Way("bvlc/mapping.yaml:1158", layers=("Power",)),)),
     "Or": Entry(
-        "bvlc/mapping.yaml:1116",
+        "bvlc/mapping.yaml:1162",
         (
             Way(
-                "bvlc/mapping.yaml:1118",
+                "bvlc/mapping.yaml:1164",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1118",
+                        "bvlc/mapping.yaml:1164",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1121",
+                "bvlc/mapping.yaml:1167",
                 rewrite="C = Or(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:1121", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1167", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "Pad": Entry(
-        "bvlc/mapping.yaml:1128",
+        "bvlc/mapping.yaml:1174",
         (
             Way(
-                "bvlc/mapping.yaml:1138",
+                "bvlc/mapping.yaml:1184",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1138", "axis == -1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1184", "axis == -1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1140",
+                "bvlc/mapping.yaml:1186",
                 rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
-                conditions=(Condition("bvlc/mapping.yaml:1140", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1186", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1144",
+                "bvlc/mapping.yaml:1190",
                 rewrite="output = Conv(data, shift_kernel(data.shape[1], pairs[2:]), group=data.shape[1], pads=shift_pads(pairs[2:]), kernel_shape=kernel_sizes(pairs[2:]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1144",
+                        "bvlc/mapping.yaml:1190",
                         'mode == "constant" and value == 0 and axis >= 2 and data.rank >= 3',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1147",
+                "bvlc/mapping.yaml:1193",
                 rewrite="grain = Add(Mul(Slice(data, starts=[0], ends=[1], axes=[axis]), 0.0), value)\nbegin = Tile(grain, repeats=[max(before, 1) if i == axis else 1 for i in range(data.rank)])\nend = Tile(grain, repeats=[max(behind, 1) if i == axis else 1 for i in range(data.rank)])\nlater = Concat(data, end, axis=axis) if behind > 0 else data\npart = Concat(begin, later, axis=axis) if before > 0 else later\noutput = Pad(part, pads=others, constant_value=value)",
                 let=(("before", "pairs[axis][0]"), ("behind", "pairs[axis][1]")),
-                conditions=(Condition("bvlc/mapping.yaml:1147", 'mode == "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1193", 'mode == "constant"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1158",
+                "bvlc/mapping.yaml:1204",
                 rewrite="part = Gather(data, whole(pad_places(mode, data.shape[axis], pairs[axis])), axis=axis)\noutput = Pad(part, mode=mode, pads=others)",
-                conditions=(Condition("bvlc/mapping.yaml:1158", 'mode != "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1204", 'mode != "constant"'),),
             ),
         ),
         let=(
@@ -1218,19 +1261,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pow": Entry(
-        "bvlc/mapping.yaml:1169",
+        "bvlc/mapping.yaml:1215",
         (
             Way(
-                "bvlc/mapping.yaml:1171",
+                "bvlc/mapping.yaml:1217",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1171", "is_scalar(Y) and X.shape == Z.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1217", "is_scalar(Y) and X.shape == Z.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1175",
+                "bvlc/mapping.yaml:1221",
                 layers=("Exp",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1175",
+                        "bvlc/mapping.yaml:1221",
                         "is_scalar(X) and scalar(X) > 0 and Y.shape == Z.shape",
                     ),
                 ),
@@ -1238,76 +1281,85 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:1184",
+        "bvlc/mapping.yaml:1230",
         (
             Way(
-                "bvlc/mapping.yaml:1186",
+                "bvlc/mapping.yaml:1232",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1186",
+                        "bvlc/mapping.yaml:1232",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1191",
+                "bvlc/mapping.yaml:1237",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1191",
+                        "bvlc/mapping.yaml:1237",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1195", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:1241", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:1201", (Way("bvlc/mapping.yaml:1202", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:1247", (Way("bvlc/mapping.yaml:1248", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:1206",
+        "bvlc/mapping.yaml:1252",
         (
             Way(
-                "bvlc/mapping.yaml:1210",
-                layers=("Reduction", "Reshape"),
+                "bvlc/mapping.yaml:1256",
+                layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1210",
-                        "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
+                        "bvlc/mapping.yaml:1256",
+                        "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
-                parts=(Condition("bvlc/mapping.yaml:1214", "keepdims == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1217",
+                "bvlc/mapping.yaml:1259",
+                rewrite="dropped = ReduceL1(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
+                conditions=(
+                    Condition(
+                        "bvlc/mapping.yaml:1259",
+                        "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
+                    ),
+                ),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1263",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1217", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1263", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:1225",
+        "bvlc/mapping.yaml:1271",
         (
             Way(
-                "bvlc/mapping.yaml:1236",
+                "bvlc/mapping.yaml:1282",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1236",
+                        "bvlc/mapping.yaml:1282",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1238",
+                "bvlc/mapping.yaml:1284",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1238", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1284", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1243",
+                "bvlc/mapping.yaml:1289",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1243", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1289", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1316,46 +1368,60 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1232", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1278", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:1253",
+        "bvlc/mapping.yaml:1299",
         (
             Way(
-                "bvlc/mapping.yaml:1264",
+                "bvlc/mapping.yaml:1310",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1264",
+                        "bvlc/mapping.yaml:1310",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1266",
-                layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1266", "is_run(over) and over[-1] == data.rank - 1"),),
-                parts=(Condition("bvlc/mapping.yaml:1270", "keepdims == 1"),),
+                "bvlc/mapping.yaml:1312",
+                layers=("Reduction",),
+                conditions=(
+                    Condition(
+                        "bvlc/mapping.yaml:1312",
+                        "is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
+                    ),
+                ),
             ),
             Way(
-                "bvlc/mapping.yaml:1273",
+                "bvlc/mapping.yaml:1315",
+                rewrite="dropped = ReduceMean(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
+                conditions=(
+                    Condition(
+                        "bvlc/mapping.yaml:1315",
+                        "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
+                    ),
+                ),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1319",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1273",
+                        "bvlc/mapping.yaml:1319",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1275",
+                "bvlc/mapping.yaml:1321",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1275", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1321", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1280",
+                "bvlc/mapping.yaml:1326",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1280", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1326", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1364,71 +1430,94 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1260", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1306", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1293",
+        "bvlc/mapping.yaml:1339",
         (
             Way(
-                "bvlc/mapping.yaml:1294",
+                "bvlc/mapping.yaml:1340",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1297",
+        "bvlc/mapping.yaml:1343",
         (
             Way(
-                "bvlc/mapping.yaml:1301",
+                "bvlc/mapping.yaml:1347",
                 rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1301", "len(over) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1347", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1303",
-                layers=("Reduction", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1303", "is_run(over) and over[-1] == data.rank - 1"),),
-                parts=(Condition("bvlc/mapping.yaml:1307", "keepdims == 1"),),
+                "bvlc/mapping.yaml:1349",
+                layers=("Reduction",),
+                conditions=(
+                    Condition(
+                        "bvlc/mapping.yaml:1349",
+                        "is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
+                    ),
+                ),
             ),
             Way(
-                "bvlc/mapping.yaml:1310",
+                "bvlc/mapping.yaml:1352",
+                rewrite="dropped = ReduceSum(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
+                conditions=(
+                    Condition(
+                        "bvlc/mapping.yaml:1352",
+                        "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
+                    ),
+                ),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1356",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1310", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1356", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1319",
+        "bvlc/mapping.yaml:1365",
         (
             Way(
-                "bvlc/mapping.yaml:1323",
-                layers=("Reduction", "Reshape"),
+                "bvlc/mapping.yaml:1369",
+                layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1323",
-                        "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1",
+                        "bvlc/mapping.yaml:1369",
+                        "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
-                parts=(Condition("bvlc/mapping.yaml:1327", "keepdims == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1330",
+                "bvlc/mapping.yaml:1372",
+                rewrite="dropped = ReduceSumSquare(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
+                conditions=(
+                    Condition(
+                        "bvlc/mapping.yaml:1372",
+                        "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
+                    ),
+                ),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1376",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1330", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1376", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1338", (Way("bvlc/mapping.yaml:1339", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1384", (Way("bvlc/mapping.yaml:1385", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1342",
+        "bvlc/mapping.yaml:1388",
         (
             Way(
-                "bvlc/mapping.yaml:1343",
+                "bvlc/mapping.yaml:1389",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1344",
+                        "bvlc/mapping.yaml:1390",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1437,90 +1526,90 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RMSNormalization": Entry(
-        "bvlc/mapping.yaml:1352",
+        "bvlc/mapping.yaml:1398",
         (
             Way(
-                "bvlc/mapping.yaml:1353",
+                "bvlc/mapping.yaml:1399",
                 layers=("Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(Condition("bvlc/mapping.yaml:1357", "start > 0", "the batch is not normalized"),),
+                conditions=(Condition("bvlc/mapping.yaml:1403", "start > 0", "the batch is not normalized"),),
             ),
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1375",
+        "bvlc/mapping.yaml:1421",
         (
             Way(
-                "bvlc/mapping.yaml:1381",
+                "bvlc/mapping.yaml:1427",
                 layers=("Reduction", "Bias", "RNN", "Power", "Reshape"),
                 note="by tanh of numbers below 0.001, within 4e-7",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1381",
+                        "bvlc/mapping.yaml:1427",
                         'direction == "forward" and activations[0] == "Tanh" and layout == 0 and not has(clip) and steps > 1',
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1383",
+                        "bvlc/mapping.yaml:1429",
                         "has(Y) and not has(Y_h) and not has(initial_h) and not has(sequence_lens)",
                         "states are no bottoms or tops here",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1408", hook="unrolled"),
+            Way("bvlc/mapping.yaml:1454", hook="unrolled"),
         ),
         let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1413", (Way("bvlc/mapping.yaml:1414", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1459", (Way("bvlc/mapping.yaml:1460", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1417",
+        "bvlc/mapping.yaml:1463",
         (
             Way(
-                "bvlc/mapping.yaml:1427",
+                "bvlc/mapping.yaml:1473",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1427", "plain and len(cuts) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1473", "plain and len(cuts) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1429",
+                "bvlc/mapping.yaml:1475",
                 layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1429", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1475", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1434",
+                "bvlc/mapping.yaml:1480",
                 layers=("Slice",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1434", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                    Condition("bvlc/mapping.yaml:1480", "plain and len(cuts) == 1 and cuts[0][2] == size"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1440",
+                "bvlc/mapping.yaml:1486",
                 layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1440",
+                        "bvlc/mapping.yaml:1486",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1446",
+                "bvlc/mapping.yaml:1492",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1446", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1492", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1451",
+                "bvlc/mapping.yaml:1497",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1451",
+                        "bvlc/mapping.yaml:1497",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1458",
+                "bvlc/mapping.yaml:1504",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1458", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1504", "not plain"),),
             ),
         ),
         let=(
@@ -1533,114 +1622,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1471", (Way("bvlc/mapping.yaml:1472", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1476", (Way("bvlc/mapping.yaml:1477", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1517", (Way("bvlc/mapping.yaml:1518", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1522", (Way("bvlc/mapping.yaml:1523", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1480",
+        "bvlc/mapping.yaml:1526",
         (
             Way(
-                "bvlc/mapping.yaml:1481",
+                "bvlc/mapping.yaml:1527",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1489", (Way("bvlc/mapping.yaml:1490", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1535", (Way("bvlc/mapping.yaml:1536", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1494",
+        "bvlc/mapping.yaml:1540",
         (
             Way(
-                "bvlc/mapping.yaml:1495",
+                "bvlc/mapping.yaml:1541",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1498",
+        "bvlc/mapping.yaml:1544",
         (
             Way(
-                "bvlc/mapping.yaml:1500",
+                "bvlc/mapping.yaml:1546",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1500",
+                        "bvlc/mapping.yaml:1546",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1503",
+                "bvlc/mapping.yaml:1549",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1503", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1549", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1507",
+                "bvlc/mapping.yaml:1553",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1507", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1553", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1511",
+                "bvlc/mapping.yaml:1557",
                 rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1511", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1557", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1513",
+                "bvlc/mapping.yaml:1559",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1513", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1559", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1522",
+        "bvlc/mapping.yaml:1568",
         (
             Way(
-                "bvlc/mapping.yaml:1524",
+                "bvlc/mapping.yaml:1570",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1524", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1570", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1526",
+                "bvlc/mapping.yaml:1572",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1526",
+                        "bvlc/mapping.yaml:1572",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1529",
+                "bvlc/mapping.yaml:1575",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1529", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1575", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1531",
+                "bvlc/mapping.yaml:1577",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1531", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1577", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1539", (Way("bvlc/mapping.yaml:1540", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1585", (Way("bvlc/mapping.yaml:1586", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1543",
+        "bvlc/mapping.yaml:1589",
         (
             Way(
-                "bvlc/mapping.yaml:1547",
+                "bvlc/mapping.yaml:1593",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1547", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1593", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1549",
+                "bvlc/mapping.yaml:1595",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1549",
+                        "bvlc/mapping.yaml:1595",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1552",
+                "bvlc/mapping.yaml:1598",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1648,7 +1737,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1552",
+                        "bvlc/mapping.yaml:1598",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1657,12 +1746,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "TopK": Entry(
-        "bvlc/mapping.yaml:1562",
+        "bvlc/mapping.yaml:1608",
         (
             Way(
-                "bvlc/mapping.yaml:1563",
+                "bvlc/mapping.yaml:1609",
                 hook="top_k",
-                conditions=(Condition("bvlc/mapping.yaml:1563", "K > 1 or largest == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1609", "K > 1 or largest == 0"),),
             ),
         ),
     ),
@@ -1675,62 +1764,62 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("ssd/mapping.yaml:35", "data.rank <= 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1573",
+                "bvlc/mapping.yaml:1619",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1573", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1619", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1576",
-                layers=("Reshape", "Im2col", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1576", "len(swap) == 4"),),
+                "bvlc/mapping.yaml:1621",
+                rewrite="column = Reshape(data, shape=[swap[0], 1, swap[1] * swap[2], swap[3]])\nexchanged = caffe.Exchange(column, size=swap[2])\ntransposed = Reshape(exchanged, shape=free_batch(transposed.shape, steady))",
+                conditions=(Condition("bvlc/mapping.yaml:1621", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1584",
+                "bvlc/mapping.yaml:1626",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1584", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1626", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1595",
+        "bvlc/mapping.yaml:1637",
         (
             Way(
-                "bvlc/mapping.yaml:1596",
+                "bvlc/mapping.yaml:1638",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1599",
+        "bvlc/mapping.yaml:1641",
         (
             Way(
-                "bvlc/mapping.yaml:1603",
+                "bvlc/mapping.yaml:1645",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1603",
+                        "bvlc/mapping.yaml:1645",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1605",
+                "bvlc/mapping.yaml:1647",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1605",
+                        "bvlc/mapping.yaml:1647",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1607",
+                "bvlc/mapping.yaml:1649",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1607", "not is_constant(condition)"),
+                    Condition("bvlc/mapping.yaml:1649", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1609",
+                        "bvlc/mapping.yaml:1651",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1776,22 +1865,22 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1621",
-        (Way("bvlc/mapping.yaml:1622", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1663",
+        (Way("bvlc/mapping.yaml:1664", rewrite="tops[0] = Abs(bottom)"),),
         witness="Caffe 1.0",
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1625",
+        "bvlc/mapping.yaml:1667",
         (
             Way(
-                "bvlc/mapping.yaml:1637",
+                "bvlc/mapping.yaml:1679",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1637", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1679", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1642",
+                "bvlc/mapping.yaml:1684",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1642", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1684", "not has(axis)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1802,36 +1891,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1632",
+                "bvlc/mapping.yaml:1674",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1653",
+        "bvlc/mapping.yaml:1695",
         (
             Way(
-                "bvlc/mapping.yaml:1660",
+                "bvlc/mapping.yaml:1702",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1660", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1702", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1665",
+                        "bvlc/mapping.yaml:1707",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1670",
+                "bvlc/mapping.yaml:1712",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1670", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1712", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1842,14 +1931,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1679",
+        "bvlc/mapping.yaml:1721",
         (
             Way(
-                "bvlc/mapping.yaml:1680",
+                "bvlc/mapping.yaml:1722",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1682",
+                        "bvlc/mapping.yaml:1724",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -1859,24 +1948,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1688",
+        "bvlc/mapping.yaml:1730",
         (
             Way(
-                "bvlc/mapping.yaml:1700",
+                "bvlc/mapping.yaml:1742",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1700", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1742", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1702",
+                        "bvlc/mapping.yaml:1744",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1706",
+                "bvlc/mapping.yaml:1748",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1706", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1748", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1887,27 +1976,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1696",
+                "bvlc/mapping.yaml:1738",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1713",
-        (Way("bvlc/mapping.yaml:1714", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1755",
+        (Way("bvlc/mapping.yaml:1756", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1717",
+        "bvlc/mapping.yaml:1759",
         (
             Way(
-                "bvlc/mapping.yaml:1718",
+                "bvlc/mapping.yaml:1760",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1722",
+                        "bvlc/mapping.yaml:1764",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -1917,10 +2006,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1730",
+        "bvlc/mapping.yaml:1772",
         (
             Way(
-                "bvlc/mapping.yaml:1731",
+                "bvlc/mapping.yaml:1773",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -1932,27 +2021,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1742",
+                        "bvlc/mapping.yaml:1784",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1745",
+                        "bvlc/mapping.yaml:1787",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1748",
+                        "bvlc/mapping.yaml:1790",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1751",
+                        "bvlc/mapping.yaml:1793",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1754",
+                        "bvlc/mapping.yaml:1796",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -1962,10 +2051,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1767",
+        "bvlc/mapping.yaml:1809",
         (
             Way(
-                "bvlc/mapping.yaml:1768",
+                "bvlc/mapping.yaml:1810",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -1974,12 +2063,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1774",
+                        "bvlc/mapping.yaml:1816",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1777",
+                        "bvlc/mapping.yaml:1819",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -1989,10 +2078,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1784",
+        "bvlc/mapping.yaml:1826",
         (
             Way(
-                "bvlc/mapping.yaml:1785",
+                "bvlc/mapping.yaml:1827",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2004,17 +2093,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1796",
+                        "bvlc/mapping.yaml:1838",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1799",
+                        "bvlc/mapping.yaml:1841",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1802",
+                        "bvlc/mapping.yaml:1844",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -2024,25 +2113,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1813",
-        (Way("bvlc/mapping.yaml:1814", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1855",
+        (Way("bvlc/mapping.yaml:1856", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1818",
+        "bvlc/mapping.yaml:1860",
         (
             Way(
-                "bvlc/mapping.yaml:1824",
+                "bvlc/mapping.yaml:1866",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1824", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1866", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1826",
+                "bvlc/mapping.yaml:1868",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1826", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1868", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2052,77 +2141,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1834",
+        "bvlc/mapping.yaml:1876",
         (
             Way(
-                "bvlc/mapping.yaml:1845",
+                "bvlc/mapping.yaml:1887",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1845",
+                        "bvlc/mapping.yaml:1887",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1847",
+                "bvlc/mapping.yaml:1889",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1847", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1889", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1849",
+                "bvlc/mapping.yaml:1891",
                 rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1849", 'operation == "SUM" and coeff == ()'),),
+                conditions=(Condition("bvlc/mapping.yaml:1891", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1851",
+                "bvlc/mapping.yaml:1893",
                 rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1851", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1893", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1853",
+                "bvlc/mapping.yaml:1895",
                 rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1853", 'operation == "PROD" and len(bottoms) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1895", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1855",
+                "bvlc/mapping.yaml:1897",
                 rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1855", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1897", 'operation == "PROD"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1859",
+                "bvlc/mapping.yaml:1901",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1859", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1901", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1838",
+                "bvlc/mapping.yaml:1880",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1841",
+                "bvlc/mapping.yaml:1883",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1870",
-        (Way("bvlc/mapping.yaml:1871", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1912",
+        (Way("bvlc/mapping.yaml:1913", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
         witness="Caffe 1.0",
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1874",
+        "bvlc/mapping.yaml:1916",
         (
             Way(
-                "bvlc/mapping.yaml:1875",
+                "bvlc/mapping.yaml:1917",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1878",
+                        "bvlc/mapping.yaml:1920",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2132,10 +2221,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1887",
+        "bvlc/mapping.yaml:1929",
         (
             Way(
-                "bvlc/mapping.yaml:1888",
+                "bvlc/mapping.yaml:1930",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2143,7 +2232,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1893",
+                        "bvlc/mapping.yaml:1935",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2153,22 +2242,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1901",
+        "bvlc/mapping.yaml:1943",
         (
             Way(
-                "bvlc/mapping.yaml:1902",
+                "bvlc/mapping.yaml:1944",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1907", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1949", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1913",
+        "bvlc/mapping.yaml:1955",
         (
             Way(
-                "bvlc/mapping.yaml:1914",
+                "bvlc/mapping.yaml:1956",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2183,12 +2272,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1928",
+                        "bvlc/mapping.yaml:1970",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1931",
+                        "bvlc/mapping.yaml:1973",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2198,27 +2287,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ImageData": Entry(
-        "bvlc/mapping.yaml:1940",
+        "bvlc/mapping.yaml:1982",
         (
             Way(
-                "bvlc/mapping.yaml:1941",
+                "bvlc/mapping.yaml:1983",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "image_shape(image_data_param, transform_param)"),),
             ),
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1946",
+        "bvlc/mapping.yaml:1988",
         (
             Way(
-                "bvlc/mapping.yaml:1960",
+                "bvlc/mapping.yaml:2002",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:1960", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2002", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1962",
+                "bvlc/mapping.yaml:2004",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:1962", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2004", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2230,27 +2319,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1956",
+                "bvlc/mapping.yaml:1998",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:1971",
-        (Way("bvlc/mapping.yaml:1972", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:2013",
+        (Way("bvlc/mapping.yaml:2014", inputs="[s.dim for s in shape]"),),
         witness="Caffe 1.0",
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:1976",
+        "bvlc/mapping.yaml:2018",
         (
             Way(
-                "bvlc/mapping.yaml:1977",
+                "bvlc/mapping.yaml:2019",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1981",
+                        "bvlc/mapping.yaml:2023",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2260,45 +2349,45 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:1990",
+        "bvlc/mapping.yaml:2032",
         (
             Way(
-                "bvlc/mapping.yaml:2001",
+                "bvlc/mapping.yaml:2043",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:2001", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2043", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2003",
+                "bvlc/mapping.yaml:2045",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:2003", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2045", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1994",
+                "bvlc/mapping.yaml:2036",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:1997", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:2039", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTM": Entry(
-        "bvlc/mapping.yaml:2013",
-        (Way("bvlc/mapping.yaml:2014", hook="read_lstm"),),
+        "bvlc/mapping.yaml:2055",
+        (Way("bvlc/mapping.yaml:2056", hook="read_lstm"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:2020",
+        "bvlc/mapping.yaml:2062",
         (
             Way(
-                "bvlc/mapping.yaml:2021",
+                "bvlc/mapping.yaml:2063",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2024",
+                        "bvlc/mapping.yaml:2066",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2307,27 +2396,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:2035",
+        "bvlc/mapping.yaml:2077",
         (
             Way(
-                "bvlc/mapping.yaml:2036",
+                "bvlc/mapping.yaml:2078",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:2042",
+        "bvlc/mapping.yaml:2084",
         (
             Way(
-                "bvlc/mapping.yaml:2052",
+                "bvlc/mapping.yaml:2094",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2052", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2094", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2056",
+                "bvlc/mapping.yaml:2098",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2056", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2098", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2337,49 +2426,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2048",
+                "bvlc/mapping.yaml:2090",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:2066",
-        (Way("bvlc/mapping.yaml:2067", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2108",
+        (Way("bvlc/mapping.yaml:2109", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "bvlc/mapping.yaml:2070",
+        "bvlc/mapping.yaml:2112",
         (
             Way(
-                "bvlc/mapping.yaml:2109",
+                "bvlc/mapping.yaml:2151",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2109", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2151", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2111",
+                "bvlc/mapping.yaml:2153",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2111", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2153", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2116",
+                "bvlc/mapping.yaml:2158",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2116", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2158", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2121",
+                "bvlc/mapping.yaml:2163",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2121", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2163", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2123",
+                "bvlc/mapping.yaml:2165",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2123", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2165", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2125",
+                "bvlc/mapping.yaml:2167",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2125", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2167", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2394,77 +2483,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2081",
+                "bvlc/mapping.yaml:2123",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2084",
+                "bvlc/mapping.yaml:2126",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2087",
+                "bvlc/mapping.yaml:2129",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2090",
+                "bvlc/mapping.yaml:2132",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2093",
+                "bvlc/mapping.yaml:2135",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2096",
+                "bvlc/mapping.yaml:2138",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2099",
+                "bvlc/mapping.yaml:2141",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2102",
+                "bvlc/mapping.yaml:2144",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2105",
+                "bvlc/mapping.yaml:2147",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2140",
+        "bvlc/mapping.yaml:2182",
         (
             Way(
-                "bvlc/mapping.yaml:2144",
+                "bvlc/mapping.yaml:2186",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2144", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2186", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2146",
+                "bvlc/mapping.yaml:2188",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2146", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2188", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2155",
+        "bvlc/mapping.yaml:2197",
         (
             Way(
-                "bvlc/mapping.yaml:2156",
+                "bvlc/mapping.yaml:2198",
                 rewrite="tops[0] = PRelu(bottom, reshape(blobs[0], [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2159",
+                        "bvlc/mapping.yaml:2201",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2474,27 +2563,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2166",
+        "bvlc/mapping.yaml:2208",
         (
             Way(
-                "bvlc/mapping.yaml:2172",
+                "bvlc/mapping.yaml:2214",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2172", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2214", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2176",
+                "bvlc/mapping.yaml:2218",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2176", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2218", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2180",
+                "bvlc/mapping.yaml:2222",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2180", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2222", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2184",
+                "bvlc/mapping.yaml:2226",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2184", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2226", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2504,49 +2593,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2194",
+        "bvlc/mapping.yaml:2236",
         (
             Way(
-                "bvlc/mapping.yaml:2195",
+                "bvlc/mapping.yaml:2237",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2199",
+        "bvlc/mapping.yaml:2241",
         (
             Way(
-                "bvlc/mapping.yaml:2200",
+                "bvlc/mapping.yaml:2242",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:2203",
-        (Way("bvlc/mapping.yaml:2204", hook="read_rnn"),),
+        "bvlc/mapping.yaml:2245",
+        (Way("bvlc/mapping.yaml:2246", hook="read_rnn"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2210",
+        "bvlc/mapping.yaml:2252",
         (
             Way(
-                "bvlc/mapping.yaml:2225",
+                "bvlc/mapping.yaml:2267",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(blobs[1], shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2225", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2267", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2227",
+                        "bvlc/mapping.yaml:2269",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2233",
+                "bvlc/mapping.yaml:2275",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(blobs[0], shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2233", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2275", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2557,32 +2646,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2218",
+                "bvlc/mapping.yaml:2260",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2221",
+                "bvlc/mapping.yaml:2263",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2241",
-        (Way("bvlc/mapping.yaml:2242", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2283",
+        (Way("bvlc/mapping.yaml:2284", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2246",
-        (Way("bvlc/mapping.yaml:2247", rewrite=""),),
+        "bvlc/mapping.yaml:2288",
+        (Way("bvlc/mapping.yaml:2289", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2251",
+        "bvlc/mapping.yaml:2293",
         (
             Way(
-                "bvlc/mapping.yaml:2252",
+                "bvlc/mapping.yaml:2294",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2591,12 +2680,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2258",
+                        "bvlc/mapping.yaml:2300",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2261",
+                        "bvlc/mapping.yaml:2303",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2606,42 +2695,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2269",
+        "bvlc/mapping.yaml:2311",
         (
             Way(
-                "bvlc/mapping.yaml:2270",
+                "bvlc/mapping.yaml:2312",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2274",
-        (Way("bvlc/mapping.yaml:2275", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2316",
+        (Way("bvlc/mapping.yaml:2317", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2278",
+        "bvlc/mapping.yaml:2320",
         (
             Way(
-                "bvlc/mapping.yaml:2292",
+                "bvlc/mapping.yaml:2334",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2292", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2334", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2294",
+                "bvlc/mapping.yaml:2336",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2294", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2336", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2296",
+                "bvlc/mapping.yaml:2338",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2296", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2338", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2299",
+                "bvlc/mapping.yaml:2341",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2299", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2341", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2649,40 +2738,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2285",
+                "bvlc/mapping.yaml:2327",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2288",
+                "bvlc/mapping.yaml:2330",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2310",
-        (Way("bvlc/mapping.yaml:2311", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2352",
+        (Way("bvlc/mapping.yaml:2353", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2315",
+        "bvlc/mapping.yaml:2357",
         (
             Way(
-                "bvlc/mapping.yaml:2316",
+                "bvlc/mapping.yaml:2358",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2319",
+        "bvlc/mapping.yaml:2361",
         (
             Way(
-                "bvlc/mapping.yaml:2320",
+                "bvlc/mapping.yaml:2362",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2322", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2364", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),

@@ -78,69 +78,72 @@ def emit_add_4(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_add_5(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Reshape + Bias (bvlc/mapping.yaml:118)."""
+    """Add -> other ops (bvlc/mapping.yaml:118)."""
     if lib.is_constant(B):
         raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:118")
     if A.shape != C.shape:
         raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:118")
     if not lib.run_axis(A.shape, B.shape) >= 0:
         raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:118")
-    shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
-    e.layer(layers.Bias(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
+    e.apply(
+        caffe_ops.AddAlong(axis=lib.run_axis(A.shape, B.shape)),
+        (A, e.value(hub.Reshape(shape=lib.run_shape(A.shape, B.shape)), (B,))),
+        (C,),
+    )
 
 
 def emit_add_6(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:127)."""
+    """Add -> other ops (bvlc/mapping.yaml:120)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:127")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:120")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:127")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:120")
     e.apply(hub.Add(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_add_7(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:129)."""
+    """Add -> other ops (bvlc/mapping.yaml:122)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:129")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:122")
     e.apply(hub.Add(), (B, A), (C,))
 
 
 def emit_add_8(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:131)."""
+    """Add -> other ops (bvlc/mapping.yaml:124)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:131",
+            "bvlc/mapping.yaml:124",
         )
     e.apply(hub.Add(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_add_9(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:133)."""
+    """Add -> other ops (bvlc/mapping.yaml:126)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:133")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:126")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:133")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:126")
     e.apply(hub.Add(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_and_1(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> Eltwise (bvlc/mapping.yaml:150)."""
+    """And -> Eltwise (bvlc/mapping.yaml:143)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:150")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:143")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:150")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:143")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:150")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:143")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> other ops (bvlc/mapping.yaml:153)."""
+    """And -> other ops (bvlc/mapping.yaml:146)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:153")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:146")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:153")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:146")
     e.apply(
         hub.And(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -149,9 +152,9 @@ def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:166)."""
+    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:159)."""
     if op.select_last_index != 1:
-        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:166")
+        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:159")
     along = lib.axis_of(op.axis, data.rank)
     top = e.layer(layers.ArgMax(axis=along), (data,))
     if op.keepdims == 0:
@@ -160,10 +163,10 @@ def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:174)."""
+    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:167)."""
     along = lib.axis_of(op.axis, data.rank)
     if along != data.rank - 1:
-        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:174")
+        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:167")
     size = data.shape[along]
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(-1, 1, size, 1))), (data,))
     top = e.layer(layers.Pooling(pool="MAX", kernel_h=size, kernel_w=1), (top,), loose=1, kept=1)
@@ -175,17 +178,17 @@ def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_3(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> other ops (bvlc/mapping.yaml:184)."""
+    """ArgMax -> other ops (bvlc/mapping.yaml:177)."""
     along = lib.axis_of(op.axis, data.rank)
     if along == data.rank - 1:
-        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:184")
+        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:177")
     order = tuple(i for i in range(along)) + tuple(i + along + 1 for i in range(data.rank - along - 1)) + (along,)
     places = e.value(hub.ArgMax(axis=-1, keepdims=0), (e.value(hub.Transpose(perm=order), (data,)),))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, along != 0)), (places,), (reduced,))
 
 
 def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
-    """ArgMin -> other ops (bvlc/mapping.yaml:195)."""
+    """ArgMin -> other ops (bvlc/mapping.yaml:188)."""
     e.apply(
         hub.ArgMax(axis=op.axis, keepdims=op.keepdims, select_last_index=op.select_last_index),
         (e.value(hub.Neg(), (data,)),),
@@ -194,23 +197,23 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (bvlc/mapping.yaml:208)."""
+    """AveragePool -> Pooling (bvlc/mapping.yaml:201)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:208")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:201")
     if begins != lib.zeros(2):
-        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:208")
+        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:201")
     if op.count_include_pad != 0:
-        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:208")
+        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:201")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:208")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:201")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:208",
+            "bvlc/mapping.yaml:201",
         )
     e.layer(
         layers.Pooling(
@@ -226,25 +229,25 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:217)."""
+    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:210)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:217")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:210")
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:217")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:210")
     if begins != op.pads[2:]:
-        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:217")
+        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:210")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:217",
+            "bvlc/mapping.yaml:210",
         )
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:217")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:210")
     top = e.layer(
         layers.Pooling(
             pool="AVE",
@@ -265,25 +268,25 @@ def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:237)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:230)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:237")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:230")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:237")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:230")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:237")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:230")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:241)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:234)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:241")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:234")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.AveragePool(
@@ -299,11 +302,11 @@ def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:246)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:239)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if counted:
-        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:246")
+        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:239")
     mean = e.value(
         hub.AveragePool(
             kernel_shape=op.kernel_shape,
@@ -325,13 +328,13 @@ def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:250)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:243)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:250")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:243")
     if op.dilations == lib.ones(axes):
-        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:250")
+        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:243")
     weight = 1 / lib.product(op.kernel_shape)
     e.apply(
         hub.Conv(
@@ -347,27 +350,27 @@ def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_7(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:255)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:248)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:255")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:248")
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:255")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:248")
     begins = op.pads[:axes]
     padded = e.value(hub.Pad(pads=(0, 0) + begins + (0, 0) + op.pads[axes:]), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (padded,), (Y,))
 
 
 def emit_average_pool_8(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:259)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:252)."""
     axes = len(op.kernel_shape)
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:259")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:252")
     if op.pads != lib.zeros(6):
-        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:259")
+        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:252")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:259")
+        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:252")
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
@@ -395,13 +398,13 @@ def emit_batch_normalization(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:282)."""
+    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:275)."""
     if op.training_mode != 0:
-        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:283")
+        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:276")
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:282")
+        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:275")
     if running_var is not None:
-        raise Refused("running_var is not computed", "bvlc/mapping.yaml:282")
+        raise Refused("running_var is not computed", "bvlc/mapping.yaml:275")
     top = e.layer(
         layers.BatchNorm(use_global_stats=True, eps=op.epsilon),
         (X,),
@@ -410,10 +413,39 @@ def emit_batch_normalization(
     e.layer(layers.Scale(bias_term=True), (top,), blobs=(scale, B), tops=(Y,))
 
 
+def emit_add_along(e: Emit, op: caffe_ops.AddAlong, X: Value, run: Value, Y: Value) -> None:
+    """caffe.AddAlong -> Bias (bvlc/mapping.yaml:289)."""
+    e.layer(layers.Bias(axis=op.axis), (X, run), tops=(Y,))
+
+
+def emit_exchange(e: Emit, op: caffe_ops.Exchange, X: Value, Y: Value) -> None:
+    """caffe.Exchange -> Im2col (bvlc/mapping.yaml:295)."""
+    e.layer(layers.Im2col(kernel_h=op.size, kernel_w=1, stride_h=op.size, stride_w=1), (X,), tops=(Y,))
+
+
+def emit_exp(e: Emit, op: caffe_ops.Exp, X: Value, Y: Value) -> None:
+    """caffe.Exp -> Exp (bvlc/mapping.yaml:300)."""
+    e.layer(layers.Exp(scale=op.scale), (X,), tops=(Y,))
+
+
+def emit_inner_product(e: Emit, op: caffe_ops.InnerProduct, X: Value, W: Value, B: Value, Y: Value) -> None:
+    """caffe.InnerProduct -> InnerProduct (bvlc/mapping.yaml:305)."""
+    if not lib.is_constant(W):
+        raise Refused("the weights must be known", "bvlc/mapping.yaml:306")
+    if not lib.is_constant(B):
+        raise Refused("the weights must be known", "bvlc/mapping.yaml:306")
+    e.layer(
+        layers.InnerProduct(num_output=W.shape[1], axis=X.rank - 1, bias_term=True),
+        (X,),
+        blobs=(lib.transpose(W), lib.expand(B, Y.shape, (Y.rank - 1, Y.rank))),
+        tops=(Y,),
+    )
+
+
 def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Value) -> None:
-    """caffe.MaxPool -> Pooling (bvlc/mapping.yaml:296)."""
+    """caffe.MaxPool -> Pooling (bvlc/mapping.yaml:315)."""
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads):
-        raise Refused("a window lies outside the input", "bvlc/mapping.yaml:297")
+        raise Refused("a window lies outside the input", "bvlc/mapping.yaml:316")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -430,7 +462,7 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Deconvolution + Deconvolution + Bias + AbsVal + Threshold + Power + Eltwise (bvlc/mapping.yaml:311)."""
+    """caffe.MaxUnpool -> Deconvolution + Deconvolution + Bias + AbsVal + Threshold + Power + Eltwise (bvlc/mapping.yaml:330)."""
     values = e.layer(
         layers.Deconvolution(
             num_output=X.shape[1],
@@ -464,8 +496,13 @@ def emit_max_unpool(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, out
     e.layer(layers.Eltwise(operation="PROD"), (values, chosen), tops=(output,))
 
 
+def emit_mul_along(e: Emit, op: caffe_ops.MulAlong, X: Value, run: Value, Y: Value) -> None:
+    """caffe.MulAlong -> Scale (bvlc/mapping.yaml:354)."""
+    e.layer(layers.Scale(axis=op.axis), (X, run), tops=(Y,))
+
+
 def emit_places(e: Emit, op: caffe_ops.Places, Mask: Value, Y: Value) -> None:
-    """caffe.Places -> Bias (bvlc/mapping.yaml:335)."""
+    """caffe.Places -> Bias (bvlc/mapping.yaml:359)."""
     e.layer(
         layers.Bias(axis=0, num_axes=2),
         (Mask,),
@@ -474,58 +511,91 @@ def emit_places(e: Emit, op: caffe_ops.Places, Mask: Value, Y: Value) -> None:
     )
 
 
+def emit_power(e: Emit, op: caffe_ops.Power, X: Value, Y: Value) -> None:
+    """caffe.Power -> Power (bvlc/mapping.yaml:364)."""
+    e.layer(
+        layers.Power(
+            scale=op.scale if op.scale != 1 else None,
+            shift=op.shift if op.shift != 0 else None,
+            power=op.power if op.power != 1 else None,
+        ),
+        (X,),
+        tops=(Y,),
+    )
+
+
+def emit_scale(e: Emit, op: caffe_ops.Scale, X: Value, scale: Value, bias: Value, Y: Value) -> None:
+    """caffe.Scale -> Scale (bvlc/mapping.yaml:374)."""
+    one = lib.span_of(X.shape, scale.shape)
+    other = lib.span_of(X.shape, bias.shape)
+    if not (one == other or lib.is_scalar(scale) or lib.is_scalar(bias)):
+        raise Refused("scale and bias vary along the same axes", "bvlc/mapping.yaml:379")
+    span = other if lib.is_scalar(scale) else one
+    e.layer(
+        layers.Scale(axis=span[0], num_axes=span[1] - span[0], bias_term=True),
+        (X,),
+        blobs=(lib.expand(scale, X.shape, span), lib.expand(bias, X.shape, span)),
+        tops=(Y,),
+    )
+
+
+def emit_sum(e: Emit, op: caffe_ops.Sum, A: Value, B: Value, C: Value) -> None:
+    """caffe.Sum -> Eltwise (bvlc/mapping.yaml:388)."""
+    e.layer(layers.Eltwise(operation="SUM", coeff=op.coeff), (A, B), tops=(C,))
+
+
 def emit_cast_1(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> Split (bvlc/mapping.yaml:341)."""
+    """Cast -> Split (bvlc/mapping.yaml:394)."""
     if op.to == lib.element_type("bool"):
-        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:341")
+        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:394")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
 def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> other ops (bvlc/mapping.yaml:343)."""
+    """Cast -> other ops (bvlc/mapping.yaml:396)."""
     if op.to != lib.element_type("bool"):
-        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:343")
+        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:396")
     e.apply(hub.Greater(), (e.value(hub.Abs(), (input,)), 0.0), (output,))
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:352)."""
+    """Clip -> other ops (bvlc/mapping.yaml:405)."""
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:352")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:405")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:352")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:405")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU (bvlc/mapping.yaml:354)."""
+    """Clip -> ReLU (bvlc/mapping.yaml:407)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:354")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:407")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:354")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:407")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:354")
+        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:407")
     e.layer(layers.ReLU(), (input,), tops=(output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Eltwise (bvlc/mapping.yaml:356)."""
+    """Clip -> Power + Eltwise (bvlc/mapping.yaml:409)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:356")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:409")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:356")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:409")
     if op.min == 0:
-        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:356")
+        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:409")
     bound = e.layer(layers.Power(scale=0, shift=op.min), (input,))
     e.layer(layers.Eltwise(operation="MAX"), (input, bound), tops=(output,))
 
 
 def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:364)."""
+    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:417)."""
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:364")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:417")
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:364")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:417")
     bound = e.layer(layers.Power(scale=0, shift=-op.max), (input,))
     negative = e.layer(layers.Power(scale=-1), (input,))
     top = e.layer(layers.Eltwise(operation="MAX"), (negative, bound))
@@ -533,22 +603,22 @@ def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:378)."""
+    """Clip -> other ops (bvlc/mapping.yaml:431)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:378")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:431")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:378")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:431")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:378")
+        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:431")
     e.apply(hub.Clip(max=op.max), (e.value(hub.Clip(min=op.min), (input,)),), (output,))
 
 
 def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> Concat (bvlc/mapping.yaml:392)."""
+    """Concat -> Concat (bvlc/mapping.yaml:445)."""
     if not len(inputs) > 0:
-        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:392")
+        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:445")
     if not all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:392")
+        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:445")
     e.layer(
         layers.Concat(axis=lib.axis_of(op.axis, concat_result.rank)),
         (*inputs,),
@@ -557,13 +627,13 @@ def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:396)."""
+    """Concat -> other ops (bvlc/mapping.yaml:449)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:396")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:449")
     if lib.axis_of(op.axis, concat_result.rank) == 0:
-        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:396")
+        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:449")
     if not all(tuple(x.shape[0] == 1 for x in inputs)):
-        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:396")
+        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:449")
     along = lib.axis_of(op.axis, concat_result.rank)
     counts = tuple(tuple(x.shape[i] if i == along else 1 for i in range(x.rank)) for x in inputs)
     grain = e.value(
@@ -585,9 +655,9 @@ def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:403)."""
+    """Concat -> other ops (bvlc/mapping.yaml:456)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:403")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:456")
     e.apply(
         hub.Concat(axis=op.axis),
         [e.value(hub.Identity(), (x,)) if lib.is_constant(x) else x for x in inputs],
@@ -596,12 +666,12 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:414)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:467)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:414")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:467")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:414")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:467")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -622,12 +692,12 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:428)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:481)."""
     axes = len(op.kernel_shape)
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:428")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:481")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:428")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:481")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -645,10 +715,10 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> other ops (bvlc/mapping.yaml:440)."""
+    """Conv -> other ops (bvlc/mapping.yaml:493)."""
     axes = len(op.kernel_shape)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:440")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:493")
     even = lib.pads_by_stride(op.pads[:axes], op.pads[axes:], op.strides)
     skipped = lib.quotient(lib.sub(even, op.pads[:axes]), op.strides)
     every = e.value(
@@ -680,16 +750,16 @@ def emit_conv_transpose_1(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:461)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:514)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:461")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:514")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:461")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:514")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:461")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:514")
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     e.layer(
         layers.Deconvolution(
@@ -718,16 +788,16 @@ def emit_conv_transpose_2(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:477)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:530)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:530")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:530")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:477")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:530")
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     e.layer(
         layers.Deconvolution(
@@ -753,14 +823,14 @@ def emit_conv_transpose_3(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:491)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:544)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:491")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:544")
     if lib.divides(d, extra):
-        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:491")
+        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:544")
     k = tuple(t * (n - 1) + 1 + e for n, t, e in zip(op.kernel_shape, d, extra, strict=True))
     e.layer(
         layers.Deconvolution(
@@ -785,10 +855,10 @@ def emit_conv_transpose_4(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> other ops (bvlc/mapping.yaml:503)."""
+    """ConvTranspose -> other ops (bvlc/mapping.yaml:556)."""
     axes = len(op.kernel_shape)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:503")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:556")
     d = op.dilations
     extra = op.output_padding
     even = tuple(min(b, e) for b, e in zip(op.pads[:axes], op.pads[axes:], strict=True))
@@ -816,47 +886,47 @@ def emit_conv_transpose_4(
 
 
 def emit_div_1(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:517)."""
+    """Div -> Power (bvlc/mapping.yaml:570)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:517")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:570")
     if lib.scalar(B) == 0:
-        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:517")
+        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:570")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:517")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:570")
     e.layer(layers.Power(scale=1 / lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_div_2(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:521)."""
+    """Div -> Power (bvlc/mapping.yaml:574)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:521")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:574")
     if lib.scalar(A) == 0:
-        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:521")
+        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:574")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:521")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:574")
     e.layer(layers.Power(scale=1 / lib.scalar(A), power=-1), (B,), tops=(C,))
 
 
 def emit_div_3(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:525)."""
+    """Div -> other ops (bvlc/mapping.yaml:578)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:525")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:578")
     e.apply(hub.Mul(), (A, lib.inverse(B)), (C,))
 
 
 def emit_div_4(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:527)."""
+    """Div -> other ops (bvlc/mapping.yaml:580)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:527")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:580")
     e.apply(hub.Mul(), (A, e.value(hub.Reciprocal(), (B,))), (C,))
 
 
 def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
-    """Dropout -> Dropout (bvlc/mapping.yaml:536)."""
+    """Dropout -> Dropout (bvlc/mapping.yaml:589)."""
     if not (op.training_mode is None or not op.training_mode):
-        raise Refused("dropping is for training", "bvlc/mapping.yaml:537")
+        raise Refused("dropping is for training", "bvlc/mapping.yaml:590")
     if mask is not None:
-        raise Refused("mask is not computed", "bvlc/mapping.yaml:536")
+        raise Refused("mask is not computed", "bvlc/mapping.yaml:589")
     e.layer(
         layers.Dropout(dropout_ratio=op.ratio if op.ratio is not None else 0.5),
         (data,),
@@ -865,72 +935,72 @@ def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Val
 
 
 def emit_elu(e: Emit, op: hub.Elu, X: Value, Y: Value) -> None:
-    """Elu -> ELU (bvlc/mapping.yaml:545)."""
+    """Elu -> ELU (bvlc/mapping.yaml:598)."""
     e.layer(layers.ELU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_equal(e: Emit, op: hub.Equal, A: Value, B: Value, C: Value) -> None:
-    """Equal -> other ops (bvlc/mapping.yaml:550)."""
+    """Equal -> other ops (bvlc/mapping.yaml:603)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (e.value(hub.Abs(), (e.value(hub.Sub(), (A, B)),)), 0.0)),), (C,))
 
 
-def emit_exp(e: Emit, op: hub.Exp, input: Value, output: Value) -> None:
-    """Exp -> Exp (bvlc/mapping.yaml:554)."""
+def emit_exp_(e: Emit, op: hub.Exp, input: Value, output: Value) -> None:
+    """Exp -> Exp (bvlc/mapping.yaml:607)."""
     e.layer(layers.Exp(), (input,), tops=(output,))
 
 
 def emit_expand_1(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:562)."""
+    """Expand -> other ops (bvlc/mapping.yaml:615)."""
     if not input.rank < output.rank:
-        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:562")
+        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:615")
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     e.apply(hub.Expand(shape=output.shape[:]), (e.value(hub.Reshape(shape=old), (input,)),), (output,))
 
 
 def emit_expand_2(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:564)."""
+    """Expand -> other ops (bvlc/mapping.yaml:617)."""
     if input.rank != output.rank:
-        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:564")
+        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:617")
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     counts = tuple(1 if a == b else b for a, b in zip(old, output.shape, strict=True))
     e.apply(hub.Tile(repeats=counts), (input,), (output,))
 
 
 def emit_flatten_1(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> Flatten (bvlc/mapping.yaml:572)."""
+    """Flatten -> Flatten (bvlc/mapping.yaml:625)."""
     if op.axis != 1:
-        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:572")
+        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:625")
     e.layer(layers.Flatten(axis=op.axis), (input,), tops=(output,))
 
 
 def emit_flatten_2(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> other ops (bvlc/mapping.yaml:575)."""
+    """Flatten -> other ops (bvlc/mapping.yaml:628)."""
     e.apply(hub.Reshape(shape=output.shape[:]), (input,), (output,))
 
 
 def emit_gather_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:584)."""
+    """Gather -> other ops (bvlc/mapping.yaml:637)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:584")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:637")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:584")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:637")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:584")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:637")
     bvlc_hooks.gather(e, op, data, indices, output)
 
 
 def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:586)."""
+    """Gather -> other ops (bvlc/mapping.yaml:639)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:586")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:639")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:586")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:639")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:586")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:639")
     along = lib.axis_of(op.axis, data.rank)
     runs = lib.runs_of(lib.places_along(indices, data.shape[along]))
     if not len(runs) <= 64:
-        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:590")
+        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:643")
     e.apply(
         hub.Concat(axis=along),
         [e.value(hub.Slice(starts=(r[0],), ends=(r[1],), axes=(along,)), (data,)) for r in runs],
@@ -939,13 +1009,13 @@ def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:594)."""
+    """Gather -> other ops (bvlc/mapping.yaml:647)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:594")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:647")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:594")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:647")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:594")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:647")
     along = lib.axis_of(op.axis, data.rank)
     taken = e.value(
         hub.Gather(axis=along),
@@ -955,16 +1025,16 @@ def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> Embed (bvlc/mapping.yaml:598)."""
+    """Gather -> Embed (bvlc/mapping.yaml:651)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:598")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:651")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:598")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:651")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:598")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:651")
     if data.rank != 2:
-        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:598")
+        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:651")
     e.layer(
         layers.Embed(input_dim=data.shape[0], num_output=data.shape[1], bias_term=False),
         (indices,),
@@ -974,16 +1044,16 @@ def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:603)."""
+    """Gather -> other ops (bvlc/mapping.yaml:656)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:603")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:656")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:603")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:656")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:603")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:656")
     if data.rank == 2:
-        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:603")
+        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:656")
     rows = e.value(
         hub.Gather(axis=0),
         (lib.reshape(data, (data.shape[0], lib.product(data.shape[1:]))), indices),
@@ -992,42 +1062,42 @@ def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_6(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> BatchReindex (bvlc/mapping.yaml:607)."""
+    """Gather -> BatchReindex (bvlc/mapping.yaml:660)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:607")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:660")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:607")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:660")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:607")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:660")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:607")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:660")
     e.layer(layers.BatchReindex(), (data, indices), tops=(output,))
 
 
 def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:609)."""
+    """Gather -> other ops (bvlc/mapping.yaml:662)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:609")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:662")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:609")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:662")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:609")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:662")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:609")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:662")
     rows = e.value(hub.Gather(axis=0), (data, e.value(hub.Reshape(shape=(-1,)), (indices,))))
     e.apply(hub.Reshape(shape=output.shape[:]), (rows,), (output,))
 
 
 def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:613)."""
+    """Gather -> other ops (bvlc/mapping.yaml:666)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:613")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:666")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:613")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:666")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:613")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:666")
     along = lib.axis_of(op.axis, data.rank)
     columns = e.value(
         hub.Reshape(shape=(-1, data.shape[along], lib.product(data.shape[along + 1 :]))),
@@ -1041,9 +1111,9 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:632)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:685)."""
     if op.transA != 1:
-        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:632")
+        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:685")
     e.apply(
         hub.Gemm(alpha=op.alpha, beta=op.beta, transB=op.transB),
         (e.value(hub.Transpose(perm=(1, 0)), (A,)), B, C),
@@ -1052,14 +1122,14 @@ def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:634)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:687)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:634")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:687")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:634")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:687")
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:634")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:687")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=False),
         (A,),
@@ -1069,18 +1139,18 @@ def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:639)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:692)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:639")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:692")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:639")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:692")
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:639")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:692")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:639")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:692")
     if lib.span_of(Y.shape, C.shape) not in ((1, 2), (0, 0)):
-        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:639")
+        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:692")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=True),
         (A,),
@@ -1090,18 +1160,18 @@ def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_4(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:646)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:699)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:646")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:699")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:646")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:699")
     e.apply(hub.Add(), (e.value(hub.Gemm(alpha=op.alpha, transB=op.transB), (A, B)), lib.times(C, op.beta)), (Y,))
 
 
 def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:648)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:701)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:648")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:701")
     e.apply(
         hub.Add(),
         (
@@ -1113,94 +1183,94 @@ def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_6(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:650)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:703)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:650")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:703")
     if op.alpha == 1:
-        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:650")
+        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:703")
     e.apply(hub.Mul(), (e.value(hub.Gemm(transB=op.transB), (A, B)), op.alpha), (Y,))
 
 
 def emit_gemm_7(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:652)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:705)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:652")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:705")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:652")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:705")
     if op.transB != 1:
-        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:652")
+        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:705")
     e.apply(hub.MatMul(), (A, e.value(hub.Transpose(perm=(1, 0)), (B,))), (Y,))
 
 
 def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:654)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:707)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:654")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:707")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:654")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:707")
     if op.transB != 0:
-        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:654")
+        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:707")
     e.apply(hub.MatMul(), (A, B), (Y,))
 
 
 def emit_global_average_pool_1(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:668)."""
+    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:721)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:668")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:721")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_average_pool_2(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:671)."""
+    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:724)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:671")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:724")
     e.apply(hub.ReduceMean(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_global_max_pool_1(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:679)."""
+    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:732)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:679")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:732")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_max_pool_2(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:682)."""
+    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:735)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:682")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:735")
     e.apply(hub.ReduceMax(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
 
 
 def emit_greater_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Threshold (bvlc/mapping.yaml:690)."""
+    """Greater -> Threshold (bvlc/mapping.yaml:743)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:690")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:743")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:690")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:743")
     e.layer(layers.Threshold(threshold=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_greater_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Power + Threshold (bvlc/mapping.yaml:694)."""
+    """Greater -> Power + Threshold (bvlc/mapping.yaml:747)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:694")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:747")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:694")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:747")
     top = e.layer(layers.Power(scale=-1), (B,))
     e.layer(layers.Threshold(threshold=-lib.scalar(A)), (top,), tops=(C,))
 
 
 def emit_greater_3(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> other ops (bvlc/mapping.yaml:701)."""
+    """Greater -> other ops (bvlc/mapping.yaml:754)."""
     if lib.is_scalar(A):
-        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:701")
+        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:754")
     if lib.is_scalar(B):
-        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:701")
+        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:754")
     e.apply(hub.Greater(), (e.value(hub.Sub(), (A, B)), 0.0), (C,))
 
 
 def emit_greater_or_equal(e: Emit, op: hub.GreaterOrEqual, A: Value, B: Value, C: Value) -> None:
-    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:709)."""
+    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:762)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (B, A)),), (C,))
 
 
@@ -1212,7 +1282,7 @@ def emit_group_normalization(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:713)."""
+    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:766)."""
     count = lib.product(X.shape[1:]) // op.num_groups
     groups = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(0, op.num_groups, -1))), (X,))
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (groups,))
@@ -1236,12 +1306,12 @@ def emit_gru(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """GRU -> other ops (bvlc/mapping.yaml:742)."""
+    """GRU -> other ops (bvlc/mapping.yaml:795)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:746)."""
+    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:799)."""
     top = e.layer(layers.Power(scale=-op.alpha, shift=1 - op.beta), (X,))
     top = e.layer(layers.ReLU(), (top,))
     top = e.layer(layers.Power(scale=-1, shift=1), (top,))
@@ -1249,9 +1319,9 @@ def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (bvlc/mapping.yaml:757)."""
+    """Identity -> Parameter (bvlc/mapping.yaml:810)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:757")
+        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:810")
     e.layer(
         layers.Parameter(shape=layers.BlobShape(dim=input.shape[:])),
         (),
@@ -1261,9 +1331,9 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (bvlc/mapping.yaml:762)."""
+    """Identity -> Split (bvlc/mapping.yaml:815)."""
     if lib.is_constant(input):
-        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:762")
+        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:815")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
@@ -1275,7 +1345,7 @@ def emit_instance_normalization(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:769)."""
+    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:822)."""
     count = lib.product(input.shape[2:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (input,))
     centred = e.layer(layers.Bias(axis=0), (input, means))
@@ -1295,14 +1365,14 @@ def emit_layer_normalization(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:794)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:847)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:798")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:851")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:798")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:851")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:798")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:851")
     count = lib.product(X.shape[start:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
@@ -1321,38 +1391,38 @@ def emit_layer_normalization(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:826)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:879)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:831)."""
+    """Less -> other ops (bvlc/mapping.yaml:884)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:835)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:888)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:839)."""
+    """Log -> Log (bvlc/mapping.yaml:892)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:844)."""
+    """LRN -> LRN (bvlc/mapping.yaml:897)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:844")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:897")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:844")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:897")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:847)."""
+    """LRN -> other ops (bvlc/mapping.yaml:900)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:847")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:900")
     places = lib.product(X.shape[2:])
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
@@ -1360,11 +1430,11 @@ def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:855)."""
+    """LRN -> other ops (bvlc/mapping.yaml:908)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:855")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:908")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:855")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:908")
     channels = X.shape[1]
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
@@ -1401,20 +1471,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:865)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:918)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:870)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:923)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:870")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:923")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:870")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:923")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:870")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:923")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:870")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:923")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1424,15 +1494,15 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:878)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:931)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:878")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:931")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:878")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:931")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:878")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:931")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:878")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:931")
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
@@ -1442,37 +1512,37 @@ def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:887)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:940)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:887")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:940")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:887")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:940")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:887")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:940")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:889)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:942)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:889")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:942")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:889")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:942")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:889")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:942")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:892)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:945)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:892")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:945")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:892")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:945")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:892")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:945")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:892")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:945")
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
@@ -1480,81 +1550,81 @@ def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:899)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:952)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:899")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:952")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:899")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:952")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:901)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:954)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:901")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:954")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:914)."""
+    """Max -> other ops (bvlc/mapping.yaml:967)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:914")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:967")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:916)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:969)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:916")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:969")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:916",
+            "bvlc/mapping.yaml:969",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:919)."""
+    """Max -> other ops (bvlc/mapping.yaml:972)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:972")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:972")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:972")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:972")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:921)."""
+    """Max -> other ops (bvlc/mapping.yaml:974)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:921")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:974")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:921")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:974")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:921")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:974")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:921")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:974")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:923)."""
+    """Max -> other ops (bvlc/mapping.yaml:976)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:976")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:925)."""
+    """Max -> other ops (bvlc/mapping.yaml:978)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:925")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:978")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:925")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:978")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:925")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:978")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1563,13 +1633,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:927)."""
+    """Max -> other ops (bvlc/mapping.yaml:980)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:927")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:980")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:927")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:980")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:927")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:980")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1578,11 +1648,11 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:953)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:1006)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:948",
+            "bvlc/mapping.yaml:1001",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1590,9 +1660,9 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:953")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1006")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:953")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:1006")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1609,11 +1679,11 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:964)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1017)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:948",
+            "bvlc/mapping.yaml:1001",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1621,11 +1691,11 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:964")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1017")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:964")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:1017")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:964")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:1017")
     over = lib.caffe_overhang(X.shape[2:], op.kernel_shape, op.strides, begins)
     every = e.value(
         hub.MaxPool(
@@ -1639,35 +1709,35 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:969)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1022)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:948",
+            "bvlc/mapping.yaml:1001",
         )
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:969")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1022")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:969")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:1022")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:969")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:1022")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:973)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1026)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:948",
+            "bvlc/mapping.yaml:1001",
         )
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:973")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:1026")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1682,15 +1752,15 @@ def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:978)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1031)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:948",
+            "bvlc/mapping.yaml:1001",
         )
     axes = len(op.kernel_shape)
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:978")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:1031")
     begins = op.pads[:axes]
     padded = e.value(
         hub.Pad(
@@ -1707,17 +1777,17 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:982)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:1035)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:948",
+            "bvlc/mapping.yaml:1001",
         )
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:982")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:1035")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:982")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:1035")
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1728,15 +1798,15 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:992)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1045)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:948",
+            "bvlc/mapping.yaml:1001",
         )
     axes = len(op.kernel_shape)
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:992")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:1045")
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
@@ -1758,11 +1828,11 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:1013)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:1066)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1014")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1067")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1014")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1067")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1776,11 +1846,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1027)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1080)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1023")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1076")
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1027")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1080")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1790,53 +1860,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1029)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1082)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1023")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1076")
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1029")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1082")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1039)."""
+    """Min -> other ops (bvlc/mapping.yaml:1092)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1039")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1092")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1039")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1092")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1039")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1092")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1039")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1092")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1041)."""
+    """Min -> other ops (bvlc/mapping.yaml:1094)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1041")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1094")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1041")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1094")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1041")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1094")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1041")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1094")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1043)."""
+    """Min -> other ops (bvlc/mapping.yaml:1096)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1043")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1096")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1045)."""
+    """Min -> other ops (bvlc/mapping.yaml:1098)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1045")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1098")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1045")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1098")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1845,11 +1915,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1047)."""
+    """Min -> other ops (bvlc/mapping.yaml:1100)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1047")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1100")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1047")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1100")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -1858,40 +1928,40 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:1058)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:1111)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1058")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1111")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1058")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1111")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1058")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1111")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1062)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1115)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1062")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1115")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1062")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1115")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:1064)."""
+    """Mul -> Power (bvlc/mapping.yaml:1117)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1064")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1117")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1064")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1117")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:1068)."""
+    """Mul -> Scale (bvlc/mapping.yaml:1121)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1068")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1121")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1068")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1121")
     span = lib.span_of(A.shape, B.shape)
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
@@ -1902,79 +1972,82 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Reshape + Scale (bvlc/mapping.yaml:1077)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1130)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1077")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1130")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1077")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1130")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1077")
-    shaped = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.run_shape(A.shape, B.shape))), (B,))
-    e.layer(layers.Scale(axis=lib.run_axis(A.shape, B.shape)), (A, shaped), tops=(C,))
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1130")
+    e.apply(
+        caffe_ops.MulAlong(axis=lib.run_axis(A.shape, B.shape)),
+        (A, e.value(hub.Reshape(shape=lib.run_shape(A.shape, B.shape)), (B,))),
+        (C,),
+    )
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1086)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1132)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1086")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1132")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1086")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1132")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1088)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1134)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1088")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1134")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1090)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1136)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:1090",
+            "bvlc/mapping.yaml:1136",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1092)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1138)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1092")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1138")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1092")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1138")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:1107)."""
+    """Neg -> Power (bvlc/mapping.yaml:1153)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:1112)."""
+    """Not -> Power (bvlc/mapping.yaml:1158)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:1118)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:1164)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1118")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1164")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1118")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1164")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1118")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1164")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:1121)."""
+    """Or -> other ops (bvlc/mapping.yaml:1167)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1121")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1167")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1121")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1167")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -1983,21 +2056,21 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1138)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1184)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1138")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1184")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1140)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1186)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1140")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1186")
     value = op.constant_value if op.constant_value is not None else 0.0
     inner = tuple(max(0, -p[0]) for p in pairs)
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
@@ -2007,19 +2080,19 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1144)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1190)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1144")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1190")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1144")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1190")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1144")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1190")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1144")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1190")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2032,10 +2105,10 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1147)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1193)."""
     pads = e.known(op.pads)
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1147")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1193")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -2066,10 +2139,10 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1158)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1204)."""
     pads = e.known(op.pads)
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1158")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1204")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
@@ -2081,49 +2154,49 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:1171)."""
+    """Pow -> Power (bvlc/mapping.yaml:1217)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1171")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1217")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1171")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1217")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:1175)."""
+    """Pow -> Exp (bvlc/mapping.yaml:1221)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1175")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1221")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1175")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1221")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1175")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1221")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1186)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1232)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1186")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1232")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1186")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1232")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1186")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1232")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1191)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1237)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1191")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1237")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1191")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1237")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1191")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1237")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:1195)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:1241)."""
     e.apply(
         hub.Sub(),
         (
@@ -2135,56 +2208,70 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:1202)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:1248)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction + Reshape (bvlc/mapping.yaml:1210)."""
+    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1256)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1210")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1256")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1210")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1256")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1210")
-    top = e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,))
-    if op.keepdims == 1:
-        top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
-    e.finish(top, reduced)
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1256")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1256")
+    e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1217)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1259)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1259")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1259")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1259")
+    if op.keepdims != 1:
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1259")
+    dropped = e.value(hub.ReduceL1(axes=over, keepdims=0), (data,))
+    e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
+
+
+def emit_reduce_l1_3(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1263)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1263")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1236)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1282)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1232")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1278")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1236")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1282")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1236")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1282")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1236")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1282")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1236")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1282")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1238)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1284)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1232")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1278")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1238")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1284")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2194,12 +2281,12 @@ def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1243)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1289)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1232")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1278")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1243")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1289")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2207,55 +2294,69 @@ def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1264)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1310)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1260")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1264")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1310")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1264")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1310")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1264")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1310")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction + Reshape (bvlc/mapping.yaml:1266)."""
+    """ReduceMean -> Reduction (bvlc/mapping.yaml:1312)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1260")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1266")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1312")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1266")
-    top = e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,))
-    if op.keepdims == 1:
-        top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
-    e.finish(top, reduced)
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1312")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1312")
+    e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1273)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1315)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1260")
-    if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1273")
-    if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1273")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1315")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1315")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1273")
-    e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1315")
+    dropped = e.value(hub.ReduceMean(axes=over, keepdims=0), (data,))
+    e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1275)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1319)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1260")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+    if data.rank != 4:
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1319")
+    if over != (2,):
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1319")
+    if op.keepdims != 1:
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1319")
+    e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
+
+
+def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1321)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1275")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1321")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2264,13 +2365,13 @@ def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, over[0] != 0)), (pooled,), (reduced,))
 
 
-def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1280)."""
+def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1326)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1260")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1280")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1326")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2278,7 +2379,7 @@ def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1294)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1340)."""
     e.apply(
         hub.Neg(),
         (
@@ -2296,31 +2397,43 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1301)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1347)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1301")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1347")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction + Reshape (bvlc/mapping.yaml:1303)."""
+    """ReduceSum -> Reduction (bvlc/mapping.yaml:1349)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1303")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1349")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1303")
-    top = e.layer(layers.Reduction(axis=over[0]), (data,))
-    if op.keepdims == 1:
-        top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
-    e.finish(top, reduced)
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1349")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1349")
+    e.layer(layers.Reduction(axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1310)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1352)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1352")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1352")
+    if op.keepdims != 1:
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1352")
+    dropped = e.value(hub.ReduceSum(axes=over, keepdims=0), (data,))
+    e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
+
+
+def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1356)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1310")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1356")
     e.apply(
         hub.Mul(),
         (
@@ -2332,38 +2445,52 @@ def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction + Reshape (bvlc/mapping.yaml:1323)."""
+    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1369)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1323")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1369")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1323")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1369")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1323")
-    top = e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,))
-    if op.keepdims == 1:
-        top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=lib.zeros(over[0]) + lib.ones(len(over)))), (top,))
-    e.finish(top, reduced)
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1369")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1369")
+    e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1330)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1372)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1330")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1372")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1372")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1372")
+    if op.keepdims != 1:
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1372")
+    dropped = e.value(hub.ReduceSumSquare(axes=over, keepdims=0), (data,))
+    e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
+
+
+def emit_reduce_sum_square_3(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1376)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1376")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1339)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1385)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1343)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1389)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1344")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1390")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2372,10 +2499,10 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1353)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1399)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1357")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1403")
     count = lib.product(X.shape[start:])
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
@@ -2400,26 +2527,26 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1381)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1427)."""
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1381")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1427")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1381")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1427")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1381")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1427")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1381")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1427")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1381")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1427")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1383")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1429")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1383")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1429")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1383")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1429")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1383")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1429")
     size = R.shape[2]
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
@@ -2450,47 +2577,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1408)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1454)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1414)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1460)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1427)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1473)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1427")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1473")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1427")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1473")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1429)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1475)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1429")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1475")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1429")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1475")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1429")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1475")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1434)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1480)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2498,11 +2625,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1434")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1480")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1434")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1480")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1434")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1480")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2513,7 +2640,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1440)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1486)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2521,13 +2648,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1440")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1486")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1440")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1486")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1440")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1486")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1440")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1486")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2538,16 +2665,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1446)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1492)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1446")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1492")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1446")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1492")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2561,7 +2688,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1451)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1497)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2569,13 +2696,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     strides = lib.steps_along(along, by, data.rank)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1451")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1497")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1451")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1497")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1451")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1497")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1451")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1497")
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
@@ -2587,13 +2714,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1458)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1504)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1458")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1504")
     along = lib.slice_axes(op.axes, len(starts))
     at = lib.first_step(by)
     part = e.value(
@@ -2613,17 +2740,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1472)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1518)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1477)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1523)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1481)."""
+    """Split -> Slice (bvlc/mapping.yaml:1527)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2633,133 +2760,133 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1490)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1536)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1495)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1541)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1500)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1546)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1500")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1546")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1500")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1546")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1500")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1546")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1503)."""
+    """Sub -> Power (bvlc/mapping.yaml:1549)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1503")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1549")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1503")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1549")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1507)."""
+    """Sub -> Power (bvlc/mapping.yaml:1553)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1507")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1553")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1507")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1553")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1511)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1557)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1511")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1557")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1513)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1559)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1513")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1559")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1524)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1570)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1524")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1570")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1526)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1572)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1526")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1572")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1526",
+            "bvlc/mapping.yaml:1572",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1529)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1575)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1529")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1575")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1531)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1577)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1531")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1577")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1540)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1586)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1547)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1593)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1547")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1593")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1549)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1595)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1549")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1595")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1549")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1595")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1552)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1598)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1552")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1598")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1552")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1598")
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1563)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1609)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1563")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1609")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
@@ -2771,32 +2898,28 @@ def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1573)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1619)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1573")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1619")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Reshape + Im2col + Reshape (bvlc/mapping.yaml:1576)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1621)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1576")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1621")
     steady = op.perm[0] == 0
-    top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(swap[0], 1, swap[1] * swap[2], swap[3]))), (data,))
-    top = e.layer(layers.Im2col(kernel_h=swap[2], kernel_w=1, stride_h=swap[2], stride_w=1), (top,))
-    e.layer(
-        layers.Reshape(shape=layers.BlobShape(dim=lib.free_batch(transposed.shape, steady))),
-        (top,),
-        tops=(transposed,),
-    )
+    column = e.value(hub.Reshape(shape=(swap[0], 1, swap[1] * swap[2], swap[3])), (data,))
+    exchanged = e.value(caffe_ops.Exchange(size=swap[2]), (column,))
+    e.apply(hub.Reshape(shape=lib.free_batch(transposed.shape, steady)), (exchanged,), (transposed,))
 
 
 def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1584)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1626)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1584")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1626")
     steady = op.perm[0] == 0
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
@@ -2805,18 +2928,18 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1596)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1638)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1603)."""
+    """Where -> other ops (bvlc/mapping.yaml:1645)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1603")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1645")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1603")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1645")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1603")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1645")
     e.apply(
         hub.Add(),
         (
@@ -2828,13 +2951,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1605)."""
+    """Where -> other ops (bvlc/mapping.yaml:1647)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1605")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1647")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1605")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1647")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1605")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1647")
     e.apply(
         hub.Add(),
         (
@@ -2846,18 +2969,18 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1607)."""
+    """Where -> other ops (bvlc/mapping.yaml:1649)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1607")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1649")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1609",
+            "bvlc/mapping.yaml:1651",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1609",
+            "bvlc/mapping.yaml:1651",
         )
     on = lib.element_type("float32")
     gate = e.value(hub.Cast(to=on), (condition,))
@@ -2933,373 +3056,385 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_add_3, "bvlc/mapping.yaml:105"),
             Alternative(emit_add_4, "bvlc/mapping.yaml:109"),
             Alternative(emit_add_5, "bvlc/mapping.yaml:118"),
-            Alternative(emit_add_6, "bvlc/mapping.yaml:127"),
-            Alternative(emit_add_7, "bvlc/mapping.yaml:129"),
-            Alternative(emit_add_8, "bvlc/mapping.yaml:131"),
-            Alternative(emit_add_9, "bvlc/mapping.yaml:133"),
+            Alternative(emit_add_6, "bvlc/mapping.yaml:120"),
+            Alternative(emit_add_7, "bvlc/mapping.yaml:122"),
+            Alternative(emit_add_8, "bvlc/mapping.yaml:124"),
+            Alternative(emit_add_9, "bvlc/mapping.yaml:126"),
         ),
     ),
     hub.And: Rule(
         (
-            Alternative(emit_and_1, "bvlc/mapping.yaml:150"),
-            Alternative(emit_and_2, "bvlc/mapping.yaml:153"),
+            Alternative(emit_and_1, "bvlc/mapping.yaml:143"),
+            Alternative(emit_and_2, "bvlc/mapping.yaml:146"),
         ),
     ),
     hub.ArgMax: Rule(
         (
-            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:166"),
-            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:174"),
-            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:184"),
+            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:159"),
+            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:167"),
+            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:177"),
         ),
     ),
-    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:195"),)),
+    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:188"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "bvlc/mapping.yaml:208"),
-            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:217"),
-            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:237"),
-            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:241"),
-            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:246"),
-            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:250"),
-            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:255"),
-            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:259"),
+            Alternative(emit_average_pool_1, "bvlc/mapping.yaml:201"),
+            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:210"),
+            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:230"),
+            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:234"),
+            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:239"),
+            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:243"),
+            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:248"),
+            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:252"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:282"),)),
-    caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:296"),)),
-    caffe_ops.MaxUnpool: Rule((Alternative(emit_max_unpool, "bvlc/mapping.yaml:311"),)),
-    caffe_ops.Places: Rule((Alternative(emit_places, "bvlc/mapping.yaml:335"),)),
+    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:275"),)),
+    caffe_ops.AddAlong: Rule((Alternative(emit_add_along, "bvlc/mapping.yaml:289"),)),
+    caffe_ops.Exchange: Rule((Alternative(emit_exchange, "bvlc/mapping.yaml:295"),)),
+    caffe_ops.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:300"),)),
+    caffe_ops.InnerProduct: Rule((Alternative(emit_inner_product, "bvlc/mapping.yaml:305"),)),
+    caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
+    caffe_ops.MaxUnpool: Rule((Alternative(emit_max_unpool, "bvlc/mapping.yaml:330"),)),
+    caffe_ops.MulAlong: Rule((Alternative(emit_mul_along, "bvlc/mapping.yaml:354"),)),
+    caffe_ops.Places: Rule((Alternative(emit_places, "bvlc/mapping.yaml:359"),)),
+    caffe_ops.Power: Rule((Alternative(emit_power, "bvlc/mapping.yaml:364"),)),
+    caffe_ops.Scale: Rule((Alternative(emit_scale, "bvlc/mapping.yaml:374"),)),
+    caffe_ops.Sum: Rule((Alternative(emit_sum, "bvlc/mapping.yaml:388"),)),
     hub.Cast: Rule(
         (
-            Alternative(emit_cast_1, "bvlc/mapping.yaml:341"),
-            Alternative(emit_cast_2, "bvlc/mapping.yaml:343"),
+            Alternative(emit_cast_1, "bvlc/mapping.yaml:394"),
+            Alternative(emit_cast_2, "bvlc/mapping.yaml:396"),
         ),
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "bvlc/mapping.yaml:352"),
-            Alternative(emit_clip_2, "bvlc/mapping.yaml:354"),
-            Alternative(emit_clip_3, "bvlc/mapping.yaml:356"),
-            Alternative(emit_clip_4, "bvlc/mapping.yaml:364"),
-            Alternative(emit_clip_5, "bvlc/mapping.yaml:378"),
+            Alternative(emit_clip_1, "bvlc/mapping.yaml:405"),
+            Alternative(emit_clip_2, "bvlc/mapping.yaml:407"),
+            Alternative(emit_clip_3, "bvlc/mapping.yaml:409"),
+            Alternative(emit_clip_4, "bvlc/mapping.yaml:417"),
+            Alternative(emit_clip_5, "bvlc/mapping.yaml:431"),
         ),
         "bounds that are known, the lower one first",
     ),
     hub.Concat: Rule(
         (
-            Alternative(emit_concat_1, "bvlc/mapping.yaml:392"),
-            Alternative(emit_concat_2, "bvlc/mapping.yaml:396"),
-            Alternative(emit_concat_3, "bvlc/mapping.yaml:403"),
+            Alternative(emit_concat_1, "bvlc/mapping.yaml:445"),
+            Alternative(emit_concat_2, "bvlc/mapping.yaml:449"),
+            Alternative(emit_concat_3, "bvlc/mapping.yaml:456"),
         ),
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "bvlc/mapping.yaml:414"),
-            Alternative(emit_conv_2, "bvlc/mapping.yaml:428"),
-            Alternative(emit_conv_3, "bvlc/mapping.yaml:440"),
+            Alternative(emit_conv_1, "bvlc/mapping.yaml:467"),
+            Alternative(emit_conv_2, "bvlc/mapping.yaml:481"),
+            Alternative(emit_conv_3, "bvlc/mapping.yaml:493"),
         ),
     ),
     hub.ConvTranspose: Rule(
         (
-            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:461"),
-            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:477"),
-            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:491"),
-            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:503"),
+            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:514"),
+            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:530"),
+            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:544"),
+            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:556"),
         ),
     ),
     hub.Div: Rule(
         (
-            Alternative(emit_div_1, "bvlc/mapping.yaml:517"),
-            Alternative(emit_div_2, "bvlc/mapping.yaml:521"),
-            Alternative(emit_div_3, "bvlc/mapping.yaml:525"),
-            Alternative(emit_div_4, "bvlc/mapping.yaml:527"),
+            Alternative(emit_div_1, "bvlc/mapping.yaml:570"),
+            Alternative(emit_div_2, "bvlc/mapping.yaml:574"),
+            Alternative(emit_div_3, "bvlc/mapping.yaml:578"),
+            Alternative(emit_div_4, "bvlc/mapping.yaml:580"),
         ),
     ),
-    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:536"),)),
-    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:545"),)),
-    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:550"),)),
-    hub.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:554"),)),
+    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:589"),)),
+    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:598"),)),
+    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:603"),)),
+    hub.Exp: Rule((Alternative(emit_exp_, "bvlc/mapping.yaml:607"),)),
     hub.Expand: Rule(
         (
-            Alternative(emit_expand_1, "bvlc/mapping.yaml:562"),
-            Alternative(emit_expand_2, "bvlc/mapping.yaml:564"),
+            Alternative(emit_expand_1, "bvlc/mapping.yaml:615"),
+            Alternative(emit_expand_2, "bvlc/mapping.yaml:617"),
         ),
     ),
     hub.Flatten: Rule(
         (
-            Alternative(emit_flatten_1, "bvlc/mapping.yaml:572"),
-            Alternative(emit_flatten_2, "bvlc/mapping.yaml:575"),
+            Alternative(emit_flatten_1, "bvlc/mapping.yaml:625"),
+            Alternative(emit_flatten_2, "bvlc/mapping.yaml:628"),
         ),
     ),
     hub.Gather: Rule(
         (
-            Alternative(emit_gather_1, "bvlc/mapping.yaml:584"),
-            Alternative(emit_gather_2, "bvlc/mapping.yaml:586"),
-            Alternative(emit_gather_3, "bvlc/mapping.yaml:594"),
-            Alternative(emit_gather_4, "bvlc/mapping.yaml:598"),
-            Alternative(emit_gather_5, "bvlc/mapping.yaml:603"),
-            Alternative(emit_gather_6, "bvlc/mapping.yaml:607"),
-            Alternative(emit_gather_7, "bvlc/mapping.yaml:609"),
-            Alternative(emit_gather_8, "bvlc/mapping.yaml:613"),
+            Alternative(emit_gather_1, "bvlc/mapping.yaml:637"),
+            Alternative(emit_gather_2, "bvlc/mapping.yaml:639"),
+            Alternative(emit_gather_3, "bvlc/mapping.yaml:647"),
+            Alternative(emit_gather_4, "bvlc/mapping.yaml:651"),
+            Alternative(emit_gather_5, "bvlc/mapping.yaml:656"),
+            Alternative(emit_gather_6, "bvlc/mapping.yaml:660"),
+            Alternative(emit_gather_7, "bvlc/mapping.yaml:662"),
+            Alternative(emit_gather_8, "bvlc/mapping.yaml:666"),
         ),
         "known places along any axis, or computed ones along the first",
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "bvlc/mapping.yaml:632"),
-            Alternative(emit_gemm_2, "bvlc/mapping.yaml:634"),
-            Alternative(emit_gemm_3, "bvlc/mapping.yaml:639"),
-            Alternative(emit_gemm_4, "bvlc/mapping.yaml:646"),
-            Alternative(emit_gemm_5, "bvlc/mapping.yaml:648"),
-            Alternative(emit_gemm_6, "bvlc/mapping.yaml:650"),
-            Alternative(emit_gemm_7, "bvlc/mapping.yaml:652"),
-            Alternative(emit_gemm_8, "bvlc/mapping.yaml:654"),
+            Alternative(emit_gemm_1, "bvlc/mapping.yaml:685"),
+            Alternative(emit_gemm_2, "bvlc/mapping.yaml:687"),
+            Alternative(emit_gemm_3, "bvlc/mapping.yaml:692"),
+            Alternative(emit_gemm_4, "bvlc/mapping.yaml:699"),
+            Alternative(emit_gemm_5, "bvlc/mapping.yaml:701"),
+            Alternative(emit_gemm_6, "bvlc/mapping.yaml:703"),
+            Alternative(emit_gemm_7, "bvlc/mapping.yaml:705"),
+            Alternative(emit_gemm_8, "bvlc/mapping.yaml:707"),
         ),
     ),
     hub.GlobalAveragePool: Rule(
         (
-            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:668"),
-            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:671"),
+            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:721"),
+            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:724"),
         ),
     ),
     hub.GlobalMaxPool: Rule(
         (
-            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:679"),
-            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:682"),
+            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:732"),
+            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:735"),
         ),
     ),
     hub.Greater: Rule(
         (
-            Alternative(emit_greater_1, "bvlc/mapping.yaml:690"),
-            Alternative(emit_greater_2, "bvlc/mapping.yaml:694"),
-            Alternative(emit_greater_3, "bvlc/mapping.yaml:701"),
+            Alternative(emit_greater_1, "bvlc/mapping.yaml:743"),
+            Alternative(emit_greater_2, "bvlc/mapping.yaml:747"),
+            Alternative(emit_greater_3, "bvlc/mapping.yaml:754"),
         ),
     ),
-    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:709"),)),
-    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:713"),)),
-    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:742"),)),
-    hub.HardSigmoid: Rule((Alternative(emit_hard_sigmoid, "bvlc/mapping.yaml:746"),)),
+    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:762"),)),
+    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:766"),)),
+    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:795"),)),
+    hub.HardSigmoid: Rule((Alternative(emit_hard_sigmoid, "bvlc/mapping.yaml:799"),)),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "bvlc/mapping.yaml:757"),
-            Alternative(emit_identity_2, "bvlc/mapping.yaml:762"),
+            Alternative(emit_identity_1, "bvlc/mapping.yaml:810"),
+            Alternative(emit_identity_2, "bvlc/mapping.yaml:815"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:769"),)),
-    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:794"),)),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:826"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:831"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:835"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:839"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:822"),)),
+    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:847"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:879"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:884"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:888"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:892"),)),
     hub.LRN: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:844"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:847"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:855"),
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:897"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:900"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:908"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:865"),)),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:918"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:870"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:878"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:887"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:889"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:892"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:899"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:901"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:923"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:931"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:940"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:942"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:945"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:952"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:954"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:914"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:916"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:919"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:921"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:923"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:925"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:927"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:967"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:969"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:972"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:974"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:976"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:978"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:980"),
         ),
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "bvlc/mapping.yaml:953"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:964"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:969"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:973"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:978"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:982"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:992"),
+            Alternative(emit_max_pool_1, "bvlc/mapping.yaml:1006"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1017"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1022"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1026"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1031"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:1035"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:1045"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1013"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1066"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1027"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1029"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1080"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1082"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:1039"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:1041"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:1043"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:1045"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:1047"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:1092"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:1094"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:1096"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:1098"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:1100"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:1058"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:1062"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:1064"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:1068"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:1077"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:1086"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:1088"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:1090"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:1092"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:1111"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:1115"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:1117"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:1121"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:1130"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:1132"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:1134"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:1136"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:1138"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1107"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1112"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1153"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1158"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:1118"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:1121"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:1164"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:1167"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:1138"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:1140"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:1144"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:1147"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:1158"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:1184"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:1186"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:1190"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:1193"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:1204"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:1171"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:1175"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:1217"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:1221"),
         ),
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1186"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1191"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1195"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1232"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1237"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1241"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1202"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1248"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1210"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1217"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1256"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1259"),
+            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1263"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1236"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1238"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1243"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1282"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1284"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1289"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1264"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1266"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1273"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1275"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1280"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1310"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1312"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1315"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1319"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1321"),
+            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1326"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1294"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1340"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1301"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1303"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1310"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1347"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1349"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1352"),
+            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1356"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1323"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1330"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1369"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1372"),
+            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1376"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1339"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1343"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1353"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1385"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1389"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1399"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1381",
+                "bvlc/mapping.yaml:1427",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1408"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1454"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1414"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1460"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1427"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1429"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1434"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1440"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1446"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1451"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1458"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1473"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1475"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1480"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1486"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1492"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1497"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1504"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1472"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1477"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1481"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1490"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1495"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1518"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1523"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1527"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1536"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1541"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1500"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1503"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1507"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1511"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1513"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1546"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1549"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1553"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1557"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1559"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1524"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1526"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1529"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1531"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1570"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1572"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1575"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1577"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1540"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1586"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1547"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1549"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1552"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1593"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1595"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1598"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1563"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1609"),)),
     hub.Transpose: Rule(
         (
             Alternative(emit_transpose_1, "ssd/mapping.yaml:35"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1573"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1576"),
-            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1584"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1619"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1621"),
+            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1626"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1596"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1638"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1603"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1605"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1607"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1645"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1647"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1649"),
         ),
     ),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output, "ssd/mapping.yaml:40"),)),
