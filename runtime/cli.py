@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from caffeforge.runtime.commands import (
     backends,
+    check,
     coverage,
     diff,
     dump,
@@ -33,6 +34,7 @@ COMMANDS = (
     verify,
     dump,
     backends,
+    check,
     coverage,
     test,
     explain,

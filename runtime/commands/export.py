@@ -60,11 +60,11 @@ def run(options: argparse.Namespace) -> None:
     backend = find_any(options.backend)
     if options.shape is None and Path(options.source).suffix not in (".onnx", ".pt2"):
         raise UsageError("the input shapes are not known", hint="give --shape once for each input")
-    model = options.source if Path(options.source).is_file() else _model(options.source)
+    model = options.source if Path(options.source).is_file() else model_named(options.source)
     warnings.simplefilter("ignore", TrainingModeWarning)  # the report says it
     shared: dict[str, Any] = {
         "model": model,
-        "example_inputs": None if options.shape is None else _inputs(options.source, options.shape),
+        "example_inputs": None if options.shape is None else example_inputs(options.source, options.shape),
         "path": options.out or _stem(options.source),
         "input_names": options.input_names,
         "output_names": options.output_names,
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
     print(result.report())
 
 
-def _model(source: str) -> Any:
+def model_named(source: str) -> Any:
     """Import SOURCE and return the module that it is or makes.
 
     Raises:
@@ -122,7 +122,7 @@ def _stem(source: str) -> str:
     return source.rpartition(":")[2].replace(".", "_")
 
 
-def _inputs(source: str, shapes: list[tuple[int, ...]]) -> Any:
+def example_inputs(source: str, shapes: list[tuple[int, ...]]) -> Any:
     """Return normally distributed tensors, the same in every run; an ONNX model knows its own types."""
     if source.endswith(".onnx"):
         return shapes

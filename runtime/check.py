@@ -1,0 +1,172 @@
+"""Whether a backend can take a model or a net, and all that it cannot, without writing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from caffeforge.generated.hub.fusions import PATTERNS
+from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.errors import GraphError, LegalizeError
+from caffeforge.runtime.fold import fold_constants
+from caffeforge.runtime.fuse import fuse
+from caffeforge.runtime.graph import Value
+from caffeforge.runtime.legalize import directly, legalize
+from caffeforge.runtime.lowering_notes import lowering_notes
+from caffeforge.runtime.net import Layer, Net
+from caffeforge.runtime.onnx_out.backend import OnnxBackend
+from caffeforge.runtime.read import Read
+from caffeforge.runtime.refusal import Refused, working_out
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.source import Source
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that the backend refuses.
+
+    Attributes:
+        where: the layer, or the node with its module and line.
+        reason: the sentences, with the rules that say them.
+    """
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What a check found.
+
+    Attributes:
+        findings: all that is refused; empty if the backend takes the model.
+        notes: what an export would change, one sentence each.
+        refusal: the whole report of what an export would refuse, empty for a net.
+        document: the same as JSON holds it.
+        layers: how many layers or nodes an export would write; 0 if it is refused.
+    """
+
+    backend: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+    refusal: str = ""
+    document: Any = None
+    layers: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether the backend takes all of it."""
+        return not self.findings
+
+
+def check_source(source: Source, backend: Backend | OnnxBackend, *, approximate: bool = False) -> CheckResult:
+    """Return what an export of a traced or read model to `backend` would say, up to writing files."""
+    graph = source.graph
+    try:
+        if isinstance(backend, OnnxBackend):
+            from caffeforge.runtime.onnx_out.export import convert
+
+            made, calls, fused = convert(graph, backend, approximate=approximate)
+            return CheckResult(backend.name, (), (*fused, *lowering_notes(calls)), layers=len(made.calls))
+        fold_constants(graph)
+        fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
+        layers = legalize(graph, backend, approximate=approximate)
+        return CheckResult(backend.name, (), (*fused, *lowering_notes(layers)), layers=len(layers))
+    except LegalizeError as error:
+        refused = error.document.get("refused", [])
+        findings = tuple(_finding(each) for each in refused) or (Finding("", error.what),)
+        return CheckResult(backend.name, findings, refusal=error.what, document=error.document)
+
+
+def _finding(refusal: dict[str, Any]) -> Finding:
+    parts = [refusal["module"] or "the model", refusal["source"]]
+    where = f"{refusal['node']} ({', '.join(part for part in parts if part)})"
+    reasons = [
+        f"{a['refused']} [{a['rule']}]" if a["rule"] else a["refused"] for a in refusal["alternatives"]
+    ]
+    return Finding(where, "; ".join([*reasons, *([refusal["hint"]] if refusal["hint"] else [])]))
+
+
+def check_net(net: Net, backend: Backend) -> CheckResult:
+    """Return what the rules and constraints of its own dialect refuse in a net.
+
+    A layer that reads what a refused one computes is passed over: nothing is known of its bottoms.
+    """
+    findings = tuple(_Walk(net, backend).findings())
+    return CheckResult(backend.name, findings, tuple(net.notes), layers=0 if findings else len(net.layers))
+
+
+def check_transcoding(text: Path, weights: Path | None, source: Backend, target: Backend) -> CheckResult:
+    """Return what writing a net of the dialect `source` in `target` would say."""
+    from caffeforge.runtime.joining import join, read_text
+    from caffeforge.runtime.transcode.layers import Layers
+
+    prototxt = read_text(text, source)
+    if weights is not None:
+        join(prototxt, weights, source, compare=True)
+    layers = Layers(prototxt, source, target)
+    try:
+        layers.run()
+    except LegalizeError as error:
+        _, *findings = error.what.splitlines()
+        return CheckResult(target.name, tuple(Finding("", line) for line in findings), refusal=error.what)
+    return CheckResult(target.name, (), tuple(layers.notes), layers=len(layers.blobs))
+
+
+class _Walk:
+    def __init__(self, net: Net, backend: Backend) -> None:
+        self.net = net
+        self.backend = backend
+        self.values = {name: Value(name, "float32", shape) for name, shape in net.inputs}
+
+    def findings(self) -> Iterator[Finding]:
+        passed_over = 0
+        for layer in self.net.layers:
+            if all(name in self.values for name in layer.bottoms):
+                yield from self._layer(layer)
+            else:
+                passed_over += 1
+                for top in layer.tops:
+                    self.values.pop(top, None)
+        if passed_over:
+            yield Finding("", f"{passed_over} layers behind these were not looked at")
+
+    def _layer(self, layer: Layer) -> Iterator[Finding]:
+        where = f"layer {layer.name} ({layer.type})"
+        bottoms = [self.values[name] for name in layer.bottoms]
+        constraint = self.backend.constraints.get(layer.type)
+        if constraint is not None:
+            try:
+                with working_out(f"constraints of {layer.type}"):
+                    constraint(Read(layer, bottoms), layer.param)
+            except Refused as refused:
+                yield Finding(where, refused.sentence + (f" [{refused.rule}]" if refused.rule else ""))
+        try:
+            self._compute(layer, bottoms)
+        except Refused as refused:
+            missing = "" if layer.blobs or "blob" not in refused.sentence else "; is the caffemodel missing?"
+            rule = f" [{refused.rule}]" if refused.rule else ""
+            yield Finding(where, f"{refused.sentence}{rule}{missing}")
+        except GraphError as error:
+            yield Finding(where, error.what)
+
+    def _compute(self, layer: Layer, bottoms: list[Value]) -> None:
+        """Note the shapes of a layer's tops; nothing is known of them if it is refused."""
+        for top in layer.tops:
+            self.values.pop(top, None)
+        reader = self.backend.readers.get(layer.type)
+        if reader is None:
+            raise Refused(f"no rule of {self.backend.name} tells what it computes")
+        for field, _ in layer.param.present():
+            if field.name not in reader.reads and field.name not in reader.ignores:
+                raise Refused(f"field {field.name} is set, and the rule does not read it", reader.rule)
+        read = Read(layer, bottoms)
+        with working_out(reader.rule):
+            reader.function(read, layer.param)
+            inputs = [Value("", "float32", shape) for shape in read.input_shapes]
+            held = inputs or list(read.results())
+        for top, value in zip(layer.tops, held, strict=False):
+            self.values[top] = Value(top, value.dtype, value.dims, value.data)

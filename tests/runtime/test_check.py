@@ -1,0 +1,95 @@
+"""``caffeforge check``: all that a backend refuses of a model, of a net, of a net in another dialect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from caffeforge.generator.generate import generate, write
+from caffeforge.runtime.cli import main
+
+MODEL = """
+import torch
+class Good(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) + 1
+class Bad(torch.nn.Module):
+    def forward(self, x):
+        return x.abs() ** torch.sigmoid(x) + torch.sigmoid(x) ** x
+"""
+POOL = """
+layer { name: "%s" type: "Pooling" bottom: "x" top: "%s" pooling_param { kernel_size: %d } }
+"""
+NET = 'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 2 dim: 40 dim: 40 } } }'
+SMALL_POOLS = """
+backend: small
+extends: bvlc
+constraints:
+  Pooling:
+    - {expr: "k[0] <= 8 and k[1] <= 8", else: the NPU pools windows up to 8, source: data sheet}
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A chip that pools small windows only."""
+    folder = tmp_path_factory.mktemp("small") / "small"
+    folder.mkdir()
+    (folder / "mapping.yaml").write_text(SMALL_POOLS)
+    write(generate(folder), folder.parent / "generated")
+    return str(folder.parent / "generated" / "small")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "checked_models.py").write_text(MODEL)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_model_that_fits_is_counted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "checked_models:Good", "--backend", "bvlc", "--shape", "2x3"]) == 0
+    assert capsys.readouterr().out.startswith("bvlc takes it: 2 layers")
+    assert main(["check", "checked_models:Good", "--backend", "onnx_opset11", "--shape", "2x3"]) == 0
+    assert "onnx_opset11 takes it" in capsys.readouterr().out
+    assert sorted(path.name for path in here.iterdir() if path.name != "__pycache__") == ["checked_models.py"]
+
+
+def test_all_that_is_refused_in_a_model_is_listed(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "checked_models:Bad", "--backend", "bvlc", "--shape", "2x3", "--json"]) == 1
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    assert not document["passed"]
+    assert [refused["op"] for refused in document["refused"]] == ["Pow", "Pow"]
+    assert "checked_models.py:" in document["findings"][0]["where"]
+    assert "bvlc refuses 2 things" in said.err
+
+
+def test_every_layer_that_a_chip_refuses_is_listed(
+    here: Path, small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pools = "".join(POOL % (name, name, size) for name, size in (("a", 9), ("b", 3), ("c", 12)))
+    (here / "net.prototxt").write_text(NET + pools)
+    assert main(["check", "net.prototxt", "--backend", small]) == 1
+    said = capsys.readouterr()
+    assert said.out.splitlines() == [
+        f"layer {name} (Pooling): the NPU pools windows up to 8 (source: data sheet) [small/mapping.yaml:6]"
+        for name in "ac"
+    ]
+    assert "small refuses 2 things" in said.err
+    assert main(["check", "net.prototxt", "--backend", "bvlc"]) == 0
+
+
+def test_a_net_is_checked_for_another_dialect(
+    here: Path, small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "net.prototxt").write_text(NET + POOL % ("a", "a", 3))
+    assert main(["check", "net.prototxt", "--from", "bvlc", "--backend", small]) == 0
+    assert "small takes it: 2 layers" in capsys.readouterr().out
+
+
+def test_what_belongs_to_nets_is_refused_for_models(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "model.onnx", "--from", "bvlc", "--backend", "bvlc"]) == 2
+    assert "--from and weights belong to a net" in capsys.readouterr().err
