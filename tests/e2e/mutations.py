@@ -105,14 +105,14 @@ class Victim:
         paths = list(self.paths)
         paths[index] = self.folder / f"damaged{paths[index].suffix}"
         paths[index].write_bytes(data)
-        began = time.perf_counter()
+        began = time.process_time()
         try:
             outcome = self._read(paths, data if index else None)
         except CaffeforgeError as error:
             outcome = "refused" if str(error).strip() and "\x00" not in str(error) else "wrong: no sentence"
         except BaseException as error:
             outcome = f"wrong: {type(error).__name__}: {error}"[:300]
-        spent = time.perf_counter() - began
+        spent = time.process_time() - began
         tried.slowest = max(tried.slowest, spent)
         if spent > SECONDS:
             outcome = f"wrong: {spent:.1f} s"
