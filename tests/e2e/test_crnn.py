@@ -47,17 +47,13 @@ def weights() -> dict[str, list[Floats]]:
 
     def lstm(count: int, inputs: int) -> list[Floats]:
         four = 4 * count
-        return [
-            random.normal(four, inputs, scale=0.4),
-            random.normal(four),
-            random.normal(four, count, scale=0.4),
-        ]
+        return [random.normal(four, inputs), random.normal(four, scale=0.1), random.normal(four, count)]
 
     return {
         "conv1": [random.normal(8, 1, 3, 3), random.normal(8)],
-        "conv2": [random.normal(12, 8, 3, 3, scale=0.2), random.normal(12)],
-        "bn2": [random.normal(12), random.positive(12), np.array([1.0], np.float32)],
-        "scale2": [random.normal(12), random.normal(12)],
+        "conv2": [random.normal(12, 8, 3, 3, scale=0.2), random.normal(12, scale=0.1)],
+        "bn2": [random.normal(12, scale=0.1), random.positive(12), np.array([1.0], np.float32)],
+        "scale2": [random.normal(12, scale=0.05), random.normal(12, scale=0.1)],
         "lstm1": lstm(16, 12),
         "lstm2": lstm(9, 16),
         "fc": [random.normal(11, 9, scale=2.0), random.normal(11, scale=0.1)],
