@@ -234,9 +234,10 @@ def _check_providers(providers: Sequence[str]) -> None:
     available = onnxruntime.get_available_providers()
     for provider in providers:
         if provider not in available:
+            cuda = "install onnxruntime-gpu in place of onnxruntime; it needs a GPU and NVIDIA's libraries"
             raise UsageError(
                 f"onnxruntime has no {provider} here, it has {', '.join(available)}",
-                hint="install the build of onnxruntime that has it, for CUDA onnxruntime-gpu",
+                hint=cuda if provider == "CUDAExecutionProvider" else "",
             )
     if not providers:
         raise UsageError(f"no provider is given, onnxruntime has {', '.join(available)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -20,10 +20,18 @@ from caffeforge.runtime.shared_memory import SharedMemory
 
 @dataclass(frozen=True)
 class HubNet:
-    """A net as a hub graph; `blobs` gives the value that each blob holds in the end."""
+    """A net as a hub graph.
+
+    Attributes:
+        blobs: the value that each blob holds in the end.
+        nodes: for each layer of the net those that compute it.
+        tops: for each layer the values of its tops.
+    """
 
     graph: Graph
     blobs: Mapping[str, Value]
+    nodes: Sequence[Sequence[Node]] = ()
+    tops: Sequence[Sequence[Value]] = ()
 
 
 def hub_from_net(net: Net, backend: Backend, shapes: Mapping[str, tuple[int, ...]] | None = None) -> HubNet:
@@ -65,6 +73,8 @@ class _Reading:
         self.inputs: list[Value] = []
         self.nodes: list[Node] = []
         self.blobs: dict[str, Value] = {}
+        self.by_layer: list[Sequence[Node]] = []
+        self.tops: list[Sequence[Value]] = []
         self.memory = SharedMemory()
         self.writes_left = Counter(top for layer in net.layers for top in layer.tops)
 
@@ -74,8 +84,11 @@ class _Reading:
         for layer in self.net.layers:
             try:
                 reader = self.backend.readers[layer.type]
+                before = len(self.nodes)
                 with working_out(reader.rule):
                     self._layer(layer, reader)
+                self.by_layer.append(self.nodes[before:])
+                self.tops.append([self.blobs[top] for top in layer.tops])
             except Refused as refused:
                 where = f"layer {layer.name} ({layer.type})"
                 rule = f" [{refused.rule}]" if refused.rule else ""
@@ -85,7 +98,8 @@ class _Reading:
                 raise ReadError(error.what, where=f"layer {layer.name} ({layer.type})") from None
         outputs = self._outputs()
         _make_unique(self.nodes, {*self.inputs, *self.blobs.values()})
-        return HubNet(Graph(self.net.name or "net", self.inputs, outputs, self.nodes), self.blobs)
+        graph = Graph(self.net.name or "net", self.inputs, outputs, self.nodes)
+        return HubNet(graph, self.blobs, self.by_layer, self.tops)
 
     def _hint(self, sentence: str) -> str:
         """Return what to do about a refusal for want of weights, empty for any other."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
-    parser = describe(commands, shared, "run", "compute blobs of a net on the CPU")
+    parser = describe(commands, shared, "run", "compute blobs of a net")
     add_net(parser)
     given = parser.add_mutually_exclusive_group(required=True)
     array = "the array of an input; once for each input"
@@ -30,6 +30,8 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--fill", type=int, metavar="N", help=fill)
     parser.add_argument("--blobs", metavar="NAMES", help="which blobs, as a,b; default: the net's outputs")
     parser.add_argument("--out", type=Path, metavar="FILE.npz", help="where to save them")
+    engine = "what computes a prototxt: CPU or CUDA, or an execution provider of onnxruntime; default: CPU"
+    parser.add_argument("--provider", default="CPU", metavar="NAME", help=engine)
     parser.set_defaults(run=run)
 
 
@@ -65,11 +67,15 @@ def _loaded(options: argparse.Namespace) -> tuple[LoadedNet | LoadedOnnx, Sequen
     if is_onnx(options):
         from caffeforge.runtime.onnx_front.loaded import load as load_onnx
 
+        if options.provider != "CPU":
+            raise UsageError("--provider is for a prototxt: an ONNX model runs on the CPU")
         model = load_onnx(options.prototxt)
         return model, model.notes
     from caffeforge.runtime.loaded import load
 
-    net = load(options.prototxt, options.caffemodel, options.backend)
+    short = {"CPU": "CPUExecutionProvider", "CUDA": "CUDAExecutionProvider"}
+    providers = [short.get(options.provider, options.provider)]
+    net = load(options.prototxt, options.caffemodel, options.backend, providers=providers)
     return net, net.net.notes
 
 

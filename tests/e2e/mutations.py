@@ -51,7 +51,7 @@ layer { name: 'perm' type: 'Permute' bottom: 'norm' top: 'perm' permute_param { 
 layer { name: 'prior' type: 'PriorBox' bottom: 'norm' bottom: 'data' top: 'prior'
   prior_box_param { min_size: 2 max_size: 4 aspect_ratio: 2 flip: true variance: 0.1 } }
 """
-NETS = {
+NETS: dict[str, tuple[str, str, dict[str, list[tuple[int, ...]]]]] = {
     "today": (TODAY, "bvlc", {"conv": [(3, 2, 3, 3), (3,)], "bn": [(3,), (3,), (1,)], "fc": [(4, 48), (4,)]}),
     "v1": (V1, "bvlc", {"conv": [(2, 2, 3, 3), (2,)]}),
     "ssd": (SSD, "ssd", {"norm": [(2,)]}),
@@ -153,7 +153,7 @@ def mutations(data: bytes, random: np.random.Generator, count: int) -> Iterator[
                 case 0 if changed:
                     changed[at] ^= 1 << int(random.integers(0, 8))
                 case 1 if changed:
-                    changed[at] = int(random.choice([0, 1, 0x7F, 0x80, 0xFF, random.integers(0, 256)]))
+                    changed[at] = int(random.choice([0, 1, 0x7F, 0x80, 0xFF, 0x2A]))
                 case 2:
                     del changed[at : at + size]
                 case 3:
