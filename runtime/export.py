@@ -11,6 +11,7 @@ from caffeforge.generated.hub.fusions import PATTERNS
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.assemble import assemble
 from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.batch import fixed_batch
 from caffeforge.runtime.caffe_files import write_files
 from caffeforge.runtime.caffemodel import casts
 from caffeforge.runtime.errors import LegalizeError, VerificationError
@@ -68,7 +69,9 @@ def export(
         outputs = [value.name for value in graph.outputs]
         run_in_place(net, backend.net.in_place, backend.net.views, outputs)
     share_weights(net, backend.net.shared)
-    notes = dict.fromkeys([*source.notes, *fused, *lowering_notes(calls), *casts(net)])
+    # That takes as long as reading the net, which only a comparison does anyhow.
+    fixed = fixed_batch(net, backend, graph.inputs, graph.outputs) if verify else ""
+    notes = dict.fromkeys([*source.notes, *fused, *lowering_notes(calls), fixed, *casts(net)])
     found: list[Verification] = []
     accepted = APPROXIMATE if any(call.approximate for call in calls) else None
 
@@ -79,7 +82,7 @@ def export(
     return ExportResult(
         files=tuple(files),
         verification=found[0] if found else None,
-        notes=tuple(notes),
+        notes=tuple(note for note in notes if note),
         layers=len(net.layers),
         weights_bytes=sum(4 * blob.size for layer in net.layers if not layer.borrows for blob in layer.blobs),
     )
