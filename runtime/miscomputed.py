@@ -40,8 +40,16 @@ def _conv_integer(op: hub.ConvInteger, node: Node) -> bool:
 
 
 def _max_unpool(op: hub.MaxUnpool, node: Node) -> bool:
-    """Indices are of the pool's own input, onnxruntime reads them as those of the larger result."""
-    return op.output_shape is not None or len(node.inputs) > 2
+    """Indices are of what the windows cover, onnxruntime reads them as those of the larger result.
+
+    Where they come from a pool of a tensor as large as the result they are those of the result.
+    """
+    if op.output_shape is None and len(node.inputs) < 3:
+        return False
+    places = node.inputs[1]
+    pool = places.producer if places is not None else None
+    pooled = pool.inputs[0] if pool is not None and isinstance(pool.op, hub.MaxPool) else None
+    return pooled is None or pooled.dims != node.outputs[0].dims
 
 
 def _mod(op: hub.Mod, node: Node) -> bool:
