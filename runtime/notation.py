@@ -26,6 +26,7 @@ from caffeforge.runtime.array import Array, Dense
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.graph import Dim, Graph, Node, Symbol, Value
 from caffeforge.runtime.op import CustomOp, Op, full_name, python_name
+from caffeforge.runtime.symbol import is_size, size
 
 SHOWN = 8  # constants of up to this many elements are printed
 
@@ -165,8 +166,10 @@ class _Parser:
                 dims.append(Symbol(item.id))
             elif isinstance(item, ast.Constant) and isinstance(item.value, int):
                 dims.append(item.value)
+            elif is_size(item):
+                dims.append(size(ast.unparse(item)))
             else:
-                raise _error(item, "a dimension is a number or a name")
+                raise _error(item, "a dimension is a number, a name, or an expression of these")
         return self._define(arg, Value(arg.arg, kind.value.id, dims))
 
     def _define(self, at: ast.AST, value: Value) -> Value:

@@ -18,6 +18,7 @@ from caffeforge.runtime.graph import Dim, Symbol, Value
 from caffeforge.runtime.onnx_node import DTYPES, OPSET, node_proto, tensor, type_proto
 from caffeforge.runtime.op import Op
 from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.told_sizes import told
 
 Inferred = tuple[str, tuple[Dim, ...]]  # NumPy's name of the element type or bfloat16, dims outermost first
 
@@ -32,10 +33,6 @@ _IR_VERSION: Final = helper.find_min_ir_version_for(_IMPORTS)
 
 # Ops without an inference function: their one result is of the first operand's type.
 _LIKE_FIRST: Final = frozenset({"GroupNormalization", "MeanVarianceNormalization"})
-
-# Sizes tried for symbols when ONNX gives up; the k-th symbol takes the k-th size of a row. One and small
-# sizes tell `n` from `min(n, 5)`, large primes tell it from a constant.
-_TRIALS: Final = ((1, 1, 1, 1), (7, 11, 13, 17), (1000003, 1000033, 1000037, 1000039))
 
 
 def infer(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> list[Inferred]:
@@ -119,30 +116,13 @@ def _infer(
 
 
 def _with_trials(inference: _Inference, results: _Results) -> _Results:
-    """Fill in the dimensions that are the same symbol or number for all trial sizes of the symbols."""
+    """Fill in the dimensions that can be told by trying sizes for the symbols."""
     given = (d for value in inference.inputs if value is not None for d in value.dims)
     symbols = list(dict.fromkeys(d for d in given if isinstance(d, Symbol)))
-    if not 0 < len(symbols) <= len(_TRIALS[0]):
+    if not symbols:
         return results
-    try:
-        trials = [inference.run(dict(zip(symbols, sizes, strict=False))) for sizes in _TRIALS]
-    except GraphError:  # some sizes do not fit, so it is no result for all
-        return results
-    filled: _Results = []
-    for index, (dtype, dims) in enumerate(results):
-        seen = zip(*(trial[index][1] for trial in trials), strict=True)
-        filled.append(
-            (dtype, [_agreed(symbols, s) if d is None else d for d, s in zip(dims, seen, strict=True)])
-        )
-    return filled
-
-
-def _agreed(symbols: Sequence[Symbol], seen: tuple[Dim | None, ...]) -> Dim | None:
-    """Return the one symbol or number that a dimension was in all trials, None if there is none."""
-    for position, symbol in enumerate(symbols):
-        if seen == tuple(sizes[position] for sizes in _TRIALS):
-            return symbol
-    return seen[0] if len(set(seen)) == 1 else None
+    filled = told(symbols, lambda sizes: [d for _, d in inference.run(sizes)], [dims for _, dims in results])
+    return [(dtype, dims) for (dtype, _), dims in zip(results, filled, strict=True)]
 
 
 class _Inference:

@@ -116,7 +116,7 @@ def tree(text: str) -> ast.expr:
         found = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError):  # which null characters raise
         return ast.Name(text)
-    return found if _is_size(found) else ast.Name(text)
+    return found if is_size(found) else ast.Name(text)
 
 
 def names(dim: Dim) -> list[str]:
@@ -130,7 +130,9 @@ def names(dim: Dim) -> list[str]:
 def at_point(name: str, point: int) -> int:
     """Return the number that stands for `name` at a point."""
     drawn = zlib.crc32(f"{point}:{name}".encode())
-    return 1 + drawn % 4 if point < _SMALL else 64 + drawn % 16000
+    if point < _SMALL:
+        return 1 + drawn % 4 if point else 1
+    return 64 + drawn % 16000
 
 
 @functools.lru_cache(maxsize=65536)
@@ -148,20 +150,21 @@ def _values(text: str) -> tuple[int | str, ...]:
     return tuple(values)
 
 
-def _is_size(node: ast.expr) -> bool:
+def is_size(node: ast.expr) -> bool:
+    """Tell whether an expression is a size: of names and whole numbers, by the operators of `Symbol`."""
     match node:
         case ast.Name():
             return True
         case ast.Constant(value=value):
             return type(value) is int
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return _is_size(operand)
+            return is_size(operand)
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return _is_size(left) and isinstance(right, ast.Constant) and right.value in (2, 3, 4)
+            return is_size(left) and isinstance(right, ast.Constant) and right.value in (2, 3, 4)
         case ast.BinOp(left=left, op=operator, right=right):
-            return type(operator) in _OPERATORS and _is_size(left) and _is_size(right)
+            return type(operator) in _OPERATORS and is_size(left) and is_size(right)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-            return name in _FUNCTIONS and len(args) > 1 and all(map(_is_size, args))
+            return name in _FUNCTIONS and len(args) > 1 and all(map(is_size, args))
     return False
 
 

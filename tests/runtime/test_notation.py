@@ -50,6 +50,13 @@ def test_symbols_are_names_in_a_type() -> None:
     assert graph.outputs[0].dims == (Symbol("batch"), 3)
 
 
+def test_sizes_are_expressions_of_names_in_a_type() -> None:
+    text = "def g(x: float32[batch, (H - 1) // 2 + 1]):\n    y = Relu(x)\n    return y\n"
+    graph = Graph.parse(text)
+    assert graph.outputs[0].dims == (Symbol("batch"), Symbol("(H + 1) // 2"))
+    assert Graph.parse(graph.dump()).inputs[0].dims == graph.inputs[0].dims
+
+
 def test_shapes_of_constants_come_from_their_types() -> None:
     graph = Graph.parse(
         "def g(x: float32[2, 2], *, c: float32[2] = (1.0, 2.5)):\n    y = Add(x, c)\n    return y\n"
