@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.benchmarks.networks import NETWORKS
+from tests.benchmarks.onnx_model import FORMS
 from tests.benchmarks.process import ROOT, measured, run, timed
 from tests.benchmarks.result import Result
 
@@ -102,6 +103,23 @@ def running(bench: Bench) -> Iterator[Result]:
             yield Result(f"{key} {name}", "s", _values(found, key))
 
 
+def onnx(bench: Bench) -> Iterator[Result]:
+    """Time and memory of reading ONNX models, against ``onnx.load``."""
+    for form in FORMS:
+        run("tests.benchmarks.onnx_import", "write", form, bench.folder)
+        small = form.startswith("200 MB")  # onnx.load takes 20 seconds and all memory for more
+        kinds = ["import", "load"] if small else ["import"]
+        ours, *others = bench.alternate("onnx_import", kinds, form)
+        theirs = _values(others[0], "seconds") if others else ()
+        yield Result(f"import {form}", "s", _values(ours, "seconds"), goal=1.0)
+        yield Result(f"import {form}, onnx.load", "s", _values(ours, "seconds"), theirs)
+        what = f"memory of import {form}, the file"
+        yield Result(what, "MB", _values(ours, "memory"), _values(ours, "file"), goal=1.2)
+        for found in others:
+            what = f"memory of onnx.load {form}, the file"
+            yield Result(what, "MB", _values(found, "memory"), _values(found, "file"))
+
+
 def _values(found: Sequence[Mapping[str, float]], key: str) -> list[float]:
     return [one[key] for one in found]
 
@@ -115,5 +133,6 @@ GROUPS: Final[Mapping[str, Group]] = {
     "generator": generator,
     "imports": imports,
     "running": running,
+    "onnx": onnx,
 }
 """By the name that the command line knows."""
