@@ -13,6 +13,7 @@ from caffeforge.runtime.errors import UsageError
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+DEQUANTIZE_HELP = "of a quantized ONNX model, the float model that QuantizeLinear was put into"
 BACKEND_HELP = "name of a backend, or the folder that gen-backend wrote"
 
 
@@ -37,18 +38,22 @@ def add_net(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("caffemodel", metavar="NET.caffemodel", nargs="?", help="its weights")
     parser.add_argument("--backend", metavar="NAME|DIR", help=f"of a prototxt: {BACKEND_HELP}")
+    parser.add_argument("--dequantize", action="store_true", help=DEQUANTIZE_HELP)
 
 
 def is_onnx(options: argparse.Namespace) -> bool:
     """Tell whether the command is given an ONNX model.
 
     Raises:
-        UsageError: it is given a prototxt and no backend, or an ONNX model and a caffemodel.
+        UsageError: it is given a prototxt and no backend or to be dequantized, or an ONNX model and a
+            caffemodel.
     """
     if options.prototxt.endswith(".onnx"):
         if options.caffemodel is not None:
             raise UsageError("an ONNX model holds its weights itself: give the .onnx file alone")
         return True
+    if options.dequantize:
+        raise UsageError("--dequantize is for ONNX models: a Caffe net holds floats")
     if options.backend is None:
         raise UsageError("a prototxt needs --backend: another dialect would read other numbers in silence")
     return False

@@ -24,9 +24,9 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Print the graph."""
     if is_onnx(options):
-        from caffeforge.runtime.onnx_front import Importer, open_model
+        from caffeforge.runtime.onnx_front.loaded import load
 
-        print(Importer(open_model(options.prototxt)).run().dump(), end="")
+        print(load(options.prototxt, dequantize=options.dequantize).graph.dump(), end="")
         return
     from caffeforge.runtime.backends import find
     from caffeforge.runtime.caffe_files import read_files

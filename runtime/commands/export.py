@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caffeforge.runtime.commands import add_backend, describe
+from caffeforge.runtime.commands import DEQUANTIZE_HELP, add_backend, describe
 from caffeforge.runtime.errors import FrontEndError, TrainingModeWarning, UsageError
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--approximate", action="store_true", help=close)
     apart = "give every layer a blob of its own, so that each value can be observed"
     parser.add_argument("--no-in-place", action="store_true", help=apart)
-    plain = "of a quantized ONNX model, export the float model that QuantizeLinear was put into"
-    parser.add_argument("--dequantize", action="store_true", help=plain)
+    parser.add_argument("--dequantize", action="store_true", help=DEQUANTIZE_HELP)
     style = "of an ONNX backend: names from module paths, or C identifiers; default: path"
     parser.add_argument("--names", choices=("path", "c"), default="path", help=style)
     beside = "of an ONNX backend: keep weights in a file beside the model"

@@ -69,7 +69,7 @@ def _loaded(options: argparse.Namespace) -> tuple[LoadedNet | LoadedOnnx, Sequen
 
         if options.provider != "CPU":
             raise UsageError("--provider is for a prototxt: an ONNX model runs on the CPU")
-        model = load_onnx(options.prototxt)
+        model = load_onnx(options.prototxt, dequantize=options.dequantize)
         return model, model.notes
     from caffeforge.runtime.loaded import load
 

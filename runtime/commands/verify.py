@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from caffeforge.runtime.commands import BACKEND_HELP, describe
+from caffeforge.runtime.commands import BACKEND_HELP, DEQUANTIZE_HELP, describe
 from caffeforge.runtime.commands.export import shape_argument
 from caffeforge.runtime.errors import TrainingModeWarning, UsageError, VerificationError
 
@@ -40,6 +40,7 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
         "--scale", type=float, default=1.0, help="of images: what they are multiplied by then"
     )
     parser.add_argument("--color", choices=("rgb", "bgr"), default="rgb", help="of images; default: rgb")
+    parser.add_argument("--dequantize", action="store_true", help=f"as SOURCE {DEQUANTIZE_HELP}")
     parser.add_argument("--per-layer", action="store_true", help="compare inner values too")
     limit = "accepted error as a part of the largest magnitude; default: by element type, 1e-4 for float32"
     parser.add_argument("--tolerance", type=float, metavar="PART", help=limit)
@@ -71,8 +72,14 @@ def run(options: argparse.Namespace) -> None:
     if options.samples < 1:
         raise UsageError("at least one sample is needed")
     warnings.simplefilter("ignore", TrainingModeWarning)  # who verifies means evaluation
+    if options.dequantize and not options.source.endswith(".onnx"):
+        raise UsageError("--dequantize is for an ONNX model as SOURCE")
     opening = Opening(
-        options.source_backend or options.backend, options.backend, options.shape, (options.provider,)
+        options.source_backend or options.backend,
+        options.backend,
+        options.shape,
+        (options.provider,),
+        options.dequantize,
     )
     here = str(Path.cwd())
     sys.path.insert(0, here)  # a model is named as for export

@@ -12,10 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+import onnx.inliner
+from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import FileError, FrontEndError
+from caffeforge.runtime.onnx_front.kept import inner_graphs, names_read
 from caffeforge.runtime.onnx_front.model_file import ModelFile, opsets, whole
 from caffeforge.runtime.onnx_front.quantization import DOMAINS, Quantization, quantization
 
@@ -42,38 +44,43 @@ def dequantized(file: ModelFile) -> tuple[ModelFile, list[str]]:
         model.CopyFrom(whole(file))
     except (OSError, onnx.checker.ValidationError) as error:
         raise FileError(f"the external data cannot be read: {error}", where=file.name) from None
+    if any(_is_rounding(node) for function in model.functions for node in function.node):
+        model = onnx.inliner.inline_local_functions(model)
     rewriter = _Rewriter(model)
-    rewriter.run()
+    rewriter.rewrite(model.graph)
     return ModelFile(model, None, None), rewriter.notes()
 
 
+def _is_rounding(node: NodeProto) -> bool:
+    return node.domain in DOMAINS and node.op_type in ("QuantizeLinear", "DequantizeLinear")
+
+
 class _Rewriter:
-    """One model on its way; names stand for the values that the model gives them."""
+    """One model on its way; names stand for the values that the graph at hand gives them."""
 
     def __init__(self, model: ModelProto) -> None:
-        self.graph = model.graph
         self.opset = opsets(model).get("", 1)
         self.constants: dict[str, NDArray] = {}
         self.floats: dict[str, tuple[str, Quantization]] = {}  # integers -> the numbers before, and how
         self.positive: set[str] = set()
         self.capped: set[str] = set()  # those of `positive` that are 6 at most
         self.made: dict[str, NDArray] = {}
-        self.taken = {name for node in model.graph.node for name in (*node.input, *node.output)}
+        self.taken = _names(model.graph)
         self.pairs = self.weights = 0
         self.put_back: list[str] = []
 
-    def run(self) -> None:
-        """Rewrite the model's own graph; inner graphs stay."""
-        graph = self.graph
+    def rewrite(self, graph: GraphProto) -> None:
+        """Rewrite a graph in place, and those within it."""
         for tensor in graph.initializer:
             if tensor.data_type != onnx.TensorProto.STRING:
                 self.constants[tensor.name] = numpy_helper.to_array(tensor)
         nodes = [new for node in graph.node for new in self._rewritten(node)]
-        nodes = self._read(nodes)
+        outputs = {value.name for value in graph.output}
+        nodes = _read(nodes, outputs)
         del graph.node[:]
         graph.node.extend(nodes)
         del graph.quantization_annotation[:]
-        read = _names_read(nodes) | {value.name for value in graph.output}
+        read = names_read(nodes, outputs)
         kept = [tensor for tensor in graph.initializer if tensor.name in read]
         kept += [numpy_helper.from_array(a, name) for name, a in self.made.items() if name in read]
         dropped = {tensor.name for tensor in graph.initializer} - read
@@ -82,6 +89,15 @@ class _Rewriter:
             copies = [_copy(item) for item in items]
             del field[:]
             field.extend(copies)
+
+    def _inner(self, node: NodeProto) -> None:
+        """Rewrite the graphs within a node: they see what is known here, but tell nothing of their own."""
+        for graph in inner_graphs(node):
+            outside = self.constants, self.floats, self.positive, self.capped, self.made
+            self.constants, self.floats, self.made = dict(self.constants), dict(self.floats), {}
+            self.positive, self.capped = set(self.positive), set(self.capped)
+            self.rewrite(graph)
+            self.constants, self.floats, self.positive, self.capped, self.made = outside
 
     def notes(self) -> list[str]:
         """Return what was done, and what that means for the numbers."""
@@ -107,6 +123,7 @@ class _Rewriter:
         elif node.domain in DOMAINS and node.op_type == "DequantizeLinear":
             yield from self._dequantize(node)
         else:
+            self._inner(node)
             yield node
             self._follow(node)
             yield from self._moved(node)
@@ -201,15 +218,6 @@ class _Rewriter:
     def _constant(self, name: str, array: NDArray) -> None:
         self.constants[name] = self.made[name] = array
 
-    def _read(self, nodes: list[NodeProto]) -> list[NodeProto]:
-        """Return the nodes that something reads: what made integers that became floats is left over."""
-        while True:
-            read = _names_read(nodes) | {value.name for value in self.graph.output}
-            kept = [node for node in nodes if read & set(node.output)]
-            if len(kept) == len(nodes):
-                return nodes
-            nodes = kept
-
     def _fresh(self, name: str) -> str:
         """Return a name that no value has."""
         while name in self.taken:
@@ -223,14 +231,23 @@ def _is_six(top: float) -> bool:
     return abs(top - _SIX) < _SIX * 1e-4
 
 
-def _names_read(nodes: list[NodeProto]) -> set[str]:
-    """Return all names that nodes read, those in inner graphs too."""
-    found: set[str] = set()
-    for node in nodes:
-        found.update(node.input)
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                found |= _names_read(list(graph.node)) | {value.name for value in graph.output}
+def _read(nodes: list[NodeProto], outputs: set[str]) -> list[NodeProto]:
+    """Return the nodes that something reads: what made integers that became floats is left over."""
+    while True:
+        read = names_read(nodes, outputs)
+        kept = [node for node in nodes if read & set(node.output)]
+        if len(kept) == len(nodes):
+            return nodes
+        nodes = kept
+
+
+def _names(graph: GraphProto) -> set[str]:
+    """Return all names of a graph and of those within it."""
+    found = {name for node in graph.node for name in (*node.input, *node.output)}
+    found |= {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+    for node in graph.node:
+        for inner in inner_graphs(node):
+            found |= _names(inner)
     return found
 
 

@@ -12,6 +12,7 @@ from caffeforge.runtime.array import TEXT, NDArray, dtype_name
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.graph import Graph
+from caffeforge.runtime.onnx_front.dequantized import dequantized
 from caffeforge.runtime.onnx_front.importer import Importer
 from caffeforge.runtime.onnx_front.model_file import open_model
 from caffeforge.runtime.onnx_node import numpy_dtype
@@ -57,15 +58,16 @@ class LoadedOnnx:
         return self._executor.run(given, blobs)
 
 
-def load(model: str | Path) -> LoadedOnnx:
-    """Read a model.
+def load(model: str | Path, *, dequantize: bool = False) -> LoadedOnnx:
+    """Read a model; with `dequantize` the float model behind a quantized one.
 
     Raises:
         CaffeforgeError: the file is no ONNX model, or holds what has no place in the hub.
     """
-    importer = Importer(open_model(model))
+    file, notes = dequantized(open_model(model)) if dequantize else (open_model(model), [])
+    importer = Importer(file)
     graph = importer.run()
-    return LoadedOnnx(graph, importer.notes)
+    return LoadedOnnx(graph, [*notes, *importer.notes])
 
 
 def _cast(name: str, array: NDArray, dtype: str) -> NDArray:

@@ -30,6 +30,7 @@ class OnnxSide:
         path: the .onnx file; external data lies beside it.
         shapes: the input shapes in order, for sizes that the file leaves open; None to take the file's.
         providers: onnxruntime's execution providers.
+        dequantize: run the float model behind the quantized one of the file.
 
     Raises:
         FileError: onnxruntime cannot load it.
@@ -37,12 +38,20 @@ class OnnxSide:
     """
 
     def __init__(
-        self, path: Path, shapes: Sequence[tuple[int, ...]] | None, providers: Sequence[str]
+        self,
+        path: Path,
+        shapes: Sequence[tuple[int, ...]] | None,
+        providers: Sequence[str],
+        *,
+        dequantize: bool = False,
     ) -> None:
         self._path, self._providers = path, list(providers)
+        if not path.is_file():
+            raise FileError("there is no such file", where=str(path))
+        self._rewritten: Any = _float_model(path) if dequantize else None
         self._session = self._open(None)
         self._inner: Any = None
-        self.title = f"ONNX model {path.name}"
+        self.title = f"{'float model behind' if dequantize else 'ONNX model'} {path.name}"
         self.inputs: Mapping[str, Input] = {}
         given = self._session.get_inputs()
         if shapes is not None and len(shapes) != len(given):
@@ -56,7 +65,7 @@ class OnnxSide:
                 raise UsageError(f"input {value.name} is {text}", where=str(path), hint="give its --shape")
             self.inputs = {**self.inputs, value.name: Input(shape, _TYPES.get(value.type, value.type))}
         self.outputs: Sequence[str] = [value.name for value in self._session.get_outputs()]
-        self.computed: Sequence[Computed] = _nodes(path)
+        self.computed: Sequence[Computed] = _nodes(self._rewritten or path)
 
     def run(self, inputs: Mapping[str, NDArray], *, inner: bool) -> dict[str, NDArray]:
         names = list(self.outputs)
@@ -79,11 +88,11 @@ class OnnxSide:
         options.log_severity_level = 4
         options.add_session_config_entry(*EXACT_BLOCKS)
         source: Any = str(self._path)
-        if not self._path.is_file():
-            raise FileError("there is no such file", where=source)
+        if self._rewritten is not None:
+            source = self._rewritten.SerializeToString()
         if names is not None:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-            source = _with_outputs(self._path, names)
+            source = _with_outputs(self._path, self._rewritten, names)
         try:
             return onnxruntime.InferenceSession(source, options, providers=self._providers)
         except Exception as error:
@@ -92,10 +101,19 @@ class OnnxSide:
             ) from None
 
 
-def _nodes(path: Path) -> list[Computed]:
+def _float_model(path: Path) -> Any:
+    """Return the float model behind a quantized one, as a ModelProto."""
+    from caffeforge.runtime.onnx_front import open_model
+    from caffeforge.runtime.onnx_front.dequantized import dequantized
+
+    return dequantized(open_model(path))[0].proto
+
+
+def _nodes(model: Any) -> list[Computed]:
+    """Return what a model, or that of a path, computes."""
     import onnx
 
-    graph = onnx.load(path, load_external_data=False).graph
+    graph = (onnx.load(model, load_external_data=False) if isinstance(model, Path) else model).graph
     return [
         Computed(name, node.name or name, node.op_type, Origin(_module(node)))
         for node in graph.node
@@ -122,11 +140,12 @@ def _module(node: Any) -> str:
     return path.strip("/").replace("/", ".")
 
 
-def _with_outputs(path: Path, names: Sequence[str]) -> bytes:
+def _with_outputs(path: Path, rewritten: Any, names: Sequence[str]) -> bytes:
     """Return the model with more outputs; onnxruntime infers their types itself."""
     import onnx
 
-    model = onnx.load(path)
+    model = onnx.ModelProto()
+    model.CopyFrom(onnx.load(path) if rewritten is None else rewritten)
     known = {value.name for value in model.graph.output}
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in known)
     try:

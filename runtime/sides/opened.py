@@ -24,12 +24,14 @@ class Opening:
         target_backend: dialect of the target, if it is one.
         shapes: the input shapes in order; None to take those of the files.
         providers: onnxruntime's execution providers.
+        dequantize: the source, an ONNX model, is the float model behind the quantized one of the file.
     """
 
     source_backend: str | None
     target_backend: str | None
     shapes: Shapes | None
     providers: Sequence[str] = ("CPUExecutionProvider",)
+    dequantize: bool = False
 
 
 def open_pair(source: str, target: str, opening: Opening) -> tuple[Side, Side]:
@@ -39,7 +41,7 @@ def open_pair(source: str, target: str, opening: Opening) -> tuple[Side, Side]:
         CaffeforgeError: a side cannot be opened, or no shape is known.
     """
     if opening.shapes is None and _is_model(target) and not _is_model(source):
-        first = _open(source, opening.source_backend, None, opening.providers)
+        first = _open(source, opening.source_backend, None, opening.providers, opening.dequantize)
         taken = [given.shape for given in first.inputs.values()]
         return first, _open(target, opening.source_backend, taken, opening.providers)
     second = _open(target, opening.target_backend, opening.shapes, opening.providers)
@@ -47,7 +49,7 @@ def open_pair(source: str, target: str, opening: Opening) -> tuple[Side, Side]:
     backend = opening.target_backend if _is_model(source) else opening.source_backend
     if shapes is None and not source.endswith((".onnx", ".pt2")):
         shapes = [given.shape for given in second.inputs.values()]
-    return _open(source, backend, shapes, opening.providers), second
+    return _open(source, backend, shapes, opening.providers, opening.dequantize), second
 
 
 def _is_model(text: str) -> bool:
@@ -56,7 +58,9 @@ def _is_model(text: str) -> bool:
     return suffix in (".pt", ".pth", ".pt2", ".ts") or (":" in text and suffix not in (".onnx", ".prototxt"))
 
 
-def _open(text: str, backend: str | None, shapes: Shapes | None, providers: Sequence[str]) -> Side:
+def _open(
+    text: str, backend: str | None, shapes: Shapes | None, providers: Sequence[str], dequantize: bool = False
+) -> Side:
     """Return one side; `backend` is a net's dialect, or the one whose own ops a model keeps whole."""
     prototxt, comma, weights = text.partition(",")
     if comma or text.endswith(".prototxt"):
@@ -64,7 +68,7 @@ def _open(text: str, backend: str | None, shapes: Shapes | None, providers: Sequ
     if text.endswith(".onnx"):
         from caffeforge.runtime.sides.onnx_side import OnnxSide
 
-        return OnnxSide(Path(text), shapes, providers)
+        return OnnxSide(Path(text), shapes, providers, dequantize=dequantize)
     if not _is_model(text):
         raise UsageError("this names nothing that can be compared", where=text, hint=_FORMS)
     if shapes is None and not text.endswith(".pt2"):
