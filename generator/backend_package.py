@@ -30,6 +30,7 @@ from caffeforge.generator.readers import Readers
 from caffeforge.generator.rule_checks import RuleChecks
 from caffeforge.generator.schema_checks import check_schema
 from caffeforge.generator.templates import render
+from caffeforge.generator.unread_fields import UnreadFields
 from caffeforge.generator.yaml_source import Scalar
 
 ABI = 1  # the runtime ABI that the templates are written for
@@ -85,6 +86,8 @@ def files(
     custom = {"title": own} | custom_ops.context(mapping.custom, hub.ops, printer)
     net = _net(mapping, types, bool(emit["input"]), inheritance, diagnostics)
     RuleChecks(inheritance.file, diagnostics).mapping(mapping)
+    gone = frozenset((dropped.subject, dropped.rule) for dropped in inheritance.dropped)
+    UnreadFields(inheritance.file, readers.known, types, schema, gone, diagnostics).check(mapping)
     diagnostics.raise_if_any()
     package = {
         "abi": ABI,

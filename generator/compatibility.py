@@ -6,7 +6,7 @@ that it leaves out of the same message. One that reads a field of another defaul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -87,6 +87,36 @@ class Inheritance:
         if reason:
             self.dropped.append(Dropped(subject, place(position), reason))
         return bool(reason)
+
+    def within(self, position: Position, paths: Iterable[str], fields: Iterable[ProtoField]) -> list[Touched]:
+        """Return the fields of messages that a rule reads, for which it has no way to refuse their default.
+
+        Args:
+            position: where the rule stands.
+            paths: what it reads: a path, or the name of a message that it reads as a whole.
+            fields: those of the layer type, which the paths begin with.
+        """
+        base = self.written_against.get(position.file)
+        known = {field.name: field for field in fields}
+        found: list[Touched] = []
+        for path in paths:
+            first, *rest = path.split(".")
+            field: ProtoField | None = known.get(first)
+            for name in rest:
+                assert field is not None
+                found.append((field.type, name))
+                field = self.schema.messages[field.type].field(name)
+            if field is not None and field.kind == "message" and base is not None:
+                found += self._held(field.type, base)
+        return found
+
+    def _held(self, message: str, base: ProtoSchema) -> Iterator[Touched]:
+        """Yield the fields that both schemas have in a message, and in those that it holds."""
+        for held in self.schema.messages[message].fields:
+            if _field(base, message, held.name) is not None:
+                yield message, held.name
+                if held.kind == "message":
+                    yield from self._held(held.type, base)
 
     def _difference(self, position: Position, uses: Uses) -> str:
         base = self.written_against.get(position.file)

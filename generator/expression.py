@@ -126,8 +126,7 @@ class Printer:
     def infer(self, source: Source, scope: Scope) -> Type:
         """Return the type of an expression; what is wrong with it is reported elsewhere."""
         node = self.parse(source)
-        silent = TypeChecker(self.functions, scope, lambda id, node, sentence, hint: None)
-        return ANY if node is None else silent.infer(node, frozenset(scope.present))
+        return ANY if node is None else self._type(node, scope)
 
     def _types(self, scope: Scope, source: Source) -> TypeChecker:
         def report(id: str, node: ast.AST, sentence: str, hint: str) -> None:
@@ -216,16 +215,16 @@ class Printer:
         base = node.value
         if node.attr.startswith("_"):
             self.error("expression-form", source, node, f"{node.attr!r} is not a field")
-        code = f"{self._wrap(base, scope, source, ATOM)}.{python_name(node.attr)}"
-        unset = self._unset(node, scope)
-        return (f"{code} if {code} is not None else {unset}", TERNARY) if unset else (code, ATOM)
+        text = f"{self._wrap(base, scope, source, ATOM)}.{python_name(node.attr)}"
+        held = self._type(base, scope).fields or {}
+        default = held[node.attr].default if node.attr in held else ""
+        return f"or_default({text}, {default})" if default else text, ATOM
 
-    def _unset(self, node: ast.Attribute, scope: Scope) -> str:
-        """Return the Python of what a message's field is where it is not set."""
-        silent = TypeChecker(self.functions, scope, lambda id, node, sentence, hint: None)
-        base = silent.infer(node.value, frozenset(scope.present))
-        known = (base.fields or {}).get(node.attr) if base.kind == "message" else None
-        return known.unset if known is not None else ""
+    def _type(self, node: ast.expr, scope: Scope) -> Type:
+        return self._silent(scope).infer(node, frozenset(scope.present))
+
+    def _silent(self, scope: Scope) -> TypeChecker:
+        return TypeChecker(self.functions, scope, lambda id, node, sentence, hint: None)
 
     def _subscript(self, node: ast.Subscript, scope: Scope, source: Source) -> tuple[str, int]:
         base = self._wrap(node.value, scope, source, ATOM)
@@ -295,7 +294,9 @@ class Printer:
             return "()"
         listed = self.expression(loop.iter, scope, source)
         codes = [free_name(name, TAKEN | {builder}) for name in names]
-        inner = scope.extended({name: Name(code) for name, code in zip(names, codes, strict=True)})
+        types = self._silent(scope).loop_names(loop, frozenset(scope.present))
+        bound = {name: Name(code, type=types[name]) for name, code in zip(names, codes, strict=True)}
+        inner = scope.extended(bound)
         return f"{element(node.elt, inner)} for {', '.join(codes)} in {listed}"
 
     def _call(self, node: ast.Call, scope: Scope, source: Source) -> tuple[str, int]:
@@ -328,8 +329,12 @@ class Printer:
 
     def _has(self, node: ast.Call, scope: Scope, source: Source) -> tuple[str, int]:
         arg = node.args[0] if len(node.args) == 1 else None
+        if isinstance(arg, ast.Attribute) and self._type(arg.value, scope).kind == "message":
+            held = self._wrap(arg.value, scope, source, ATOM)
+            sign = "!= ()" if self._type(arg, scope).kind == "list" else "is not None"
+            return f"{held}.{python_name(arg.attr)} {sign}", COMPARISON
         if not isinstance(arg, ast.Name):
-            self.error("call-arity", source, node, "has() takes one name")
+            self.error("call-arity", source, node, "has() takes one name, or a field of a message")
             return "False", ATOM
         if arg.id not in scope.names:
             self._name(arg, scope, source)

@@ -20,6 +20,8 @@ class Function:
     Attributes:
         least: how many values it takes at least, `most` at most.
         parameters: for each value the types that it may have.
+        alike: the values whose elements are of the type that the elements of the result have; none if the
+            types of the values do not tell.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Function:
     most: int
     parameters: tuple[tuple[Type, ...], ...] = ()
     returns: Type = ANY
+    alike: tuple[int, ...] = ()
 
     def arity(self) -> str:
         """Return the number of values in words."""
@@ -77,4 +80,13 @@ def _function(node: ast.FunctionDef, aliases: dict[str, ast.expr]) -> Function:
     parameters = tuple(of_annotation(arg.annotation, aliases) for arg in node.args.args)
     returns = of_annotation(node.returns, aliases)
     least = count - len(node.args.defaults)
-    return Function(node.name, least, most, parameters, returns[0] if len(returns) == 1 else ANY)
+    alike = _alike(node)
+    return Function(node.name, least, most, parameters, returns[0] if len(returns) == 1 else ANY, alike)
+
+
+def _alike(node: ast.FunctionDef) -> tuple[int, ...]:
+    """Return which parameters are a ``Sequence[T]``, where the result is a tuple of T."""
+    if node.returns is None or ast.unparse(node.returns) != "tuple[T, ...]":
+        return ()
+    annotations = [ast.unparse(arg.annotation) if arg.annotation else "" for arg in node.args.args]
+    return tuple(index for index, text in enumerate(annotations) if text == "Sequence[T]")

@@ -36,6 +36,11 @@ class LayerType:
         """The message that holds the fields."""
         return self.param.type if self.param else "LayerParameter"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameter fields."""
+        return tuple(field.name for field in self.fields)
+
 
 def layer_types(
     types: Mapping[str, tuple[Scalar, tuple[Scalar, ...]]],
@@ -85,14 +90,31 @@ def python_type(field: ProtoField) -> str:
     return PYTHON_TYPES.get(field.kind, "int")
 
 
-def field_type(field: ProtoField, schema: ProtoSchema, depth: int = 3) -> Type:
-    """Return the type that expressions see in a field; messages are known to a depth of three."""
+class MessageFields(Mapping[str, Type]):
+    """The types of a message's fields, looked up when they are read: messages hold messages to any depth."""
+
+    def __init__(self, message: ProtoMessage, schema: ProtoSchema) -> None:
+        self._fields = {field.name: field for field in message.fields}
+        self._schema = schema
+
+    def __getitem__(self, name: str) -> Type:
+        field = self._fields[name]
+        default = default_code(field, self._schema) if field.label == "optional" else ""
+        return replace(field_type(field, self._schema), default=default)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+
+def field_type(field: ProtoField, schema: ProtoSchema) -> Type:
+    """Return the type that expressions see in a field."""
     if field.kind == "enum":
         one = Type("string", values=tuple(value for value, _ in schema.enums[field.type].values))
     elif field.kind == "message":
-        inner = schema.messages[field.type].fields if depth else ()
-        fields = {f.name: replace(field_type(f, schema, depth - 1), unset=_unset(f, schema)) for f in inner}
-        one = Type("message", fields=fields)
+        one = Type("message", fields=MessageFields(schema.messages[field.type], schema))
     else:
         one = {"float": FLOAT, "double": FLOAT, "bool": BOOL, "string": STRING, "bytes": ANY}.get(
             field.kind, INT
@@ -100,20 +122,12 @@ def field_type(field: ProtoField, schema: ProtoSchema, depth: int = 3) -> Type:
     return Type("list", one) if field.label == "repeated" else one
 
 
-def _unset(field: ProtoField, schema: ProtoSchema) -> Code:
-    """Return the Python of what a message's field is where it is not set; empty where it always is."""
-    if field.label != "optional":
-        return Code("")
-    code = default_code(field, schema)
-    return Code(f"layers.{code}") if field.kind == "message" else code
-
-
 def default_code(field: ProtoField, schema: ProtoSchema) -> Code:
-    """Return the Python of the value that an absent field has in proto2."""
+    """Return the Python, outside of ``layers.py``, of the value that an absent field has in proto2."""
     if field.label == "repeated":
         return Code("()")
     if field.kind == "message":
-        return Code(f"{class_name(field.type)}()")
+        return Code(f"layers.{class_name(field.type)}()")
     if field.default is not None:
         return literal(field.default)
     if field.kind == "enum":

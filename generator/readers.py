@@ -11,6 +11,7 @@ from caffeforge.generator import older_schemas
 from caffeforge.generator.compatibility import Inheritance, Uses
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
+from caffeforge.generator.field_paths import field_at, is_covered, paths_read
 from caffeforge.generator.hooks import Hooks
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.mapping import Alternative, ConstraintRule, Rule
@@ -20,6 +21,7 @@ from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, laid_out, literal
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
+from caffeforge.generator.rule_checks import sources_of
 from caffeforge.generator.rule_code import Statements, lets
 from caffeforge.generator.types import BOOL, INTS, STRING, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
@@ -44,6 +46,7 @@ class Readers:
     inheritance: Inheritance
     hooks: Hooks = field(default_factory=Hooks)
     taken: set[str] = field(default_factory=set)  # names of functions
+    known: dict[str, tuple[str, ...]] = field(default_factory=dict)  # type -> what is read or ignored
 
     def context(self, rules: list[Rule]) -> dict[str, Any]:
         """Return what the template of ``read.py`` prints."""
@@ -105,33 +108,41 @@ class Readers:
         used: set[str] = set()
         function = own._function(name, layer, rule, used)
         own._check_fields((scalar for a in rule.alternatives for scalar in a.reads), layer)
-        reads = [f.name for f in layer.fields if f.name in used]
+        names = [f.name for f in layer.fields if f.name in used]
         at = rule.name.position
-        uses = Uses(read=[(layer.message, field) for field in reads])
+        uses = Uses(read=[(layer.message, field) for field in names])
         guards = [_guard(field, why, place(at)) for field, why in self.inheritance.guarded(at, uses)]
-        uses = Uses(present=uses.read)
+        sources = [s for a in rule.alternatives for s in (*sources_of(a), *(source for _, source in a.let))]
+        reads = paths_read(names, sources, layer.fields, self.schema)
+        uses = Uses(self.inheritance.within(at, reads, layer.fields), uses.read)
         if inherited and self.inheritance.drops(layer.name, at, own.printer.diagnostics, uses):
             return None
         function["body"] = Code("\n".join([*guards, function["body"]]))
         for scalar in rule.ignore if not inherited else ():
-            if scalar.text in reads:
+            if is_covered(scalar.text, reads):
                 sentence = f"the rule reads {scalar.text}, so that ignoring it has no effect"
                 self.printer.diagnostics.error("no-effect", scalar.position, sentence)
-        entry = [name, literal(place(at))]
-        entry += [laid_out(tuple(names), 24) for names in (reads, self._ignored(rule, layer, inherited))]
+        ignored = self._ignored(rule, layer, inherited)
+        self.known[layer.name] = (*reads, *ignored)
+        entry = [name, literal(place(at)), *(laid_out(tuple(paths), 24) for paths in (reads, ignored))]
         return function, f"{literal(layer.name)}: {call('Reader', entry, 0, margin=20)}"
 
     def _ignored(self, rule: Rule, layer: LayerType, inherited: bool) -> list[str]:
         """Return the fields without meaning; an inherited one that the schema does not have is left out."""
         if not inherited:
             self._check_fields(rule.ignore, layer)
-        known = [f.name for f in layer.fields]
-        return [scalar.text for scalar in rule.ignore if scalar.text in known]
+        fields = self._ignorable(layer)
+        return [s.text for s in rule.ignore if s.text == "blobs" or field_at(s.text, fields, self.schema)]
+
+    def _ignorable(self, layer: LayerType) -> list[ProtoField]:
+        """Return a type's own fields, and those that any layer may have beside them."""
+        own = list(layer.fields)
+        return own + [f for f in self.schema.messages["LayerParameter"].fields if f.name not in layer.names]
 
     def _check_fields(self, scalars: Iterable[Scalar], layer: LayerType) -> None:
-        known = [f.name for f in layer.fields]
+        known = [*layer.names, "blobs"]
         for scalar in scalars:
-            if scalar.text not in known:
+            if scalar.text != "blobs" and field_at(scalar.text, self._ignorable(layer), self.schema) is None:
                 self.printer.diagnostics.unknown(
                     "unknown-field", scalar.position, f"field of layer {layer.name}", scalar.text, known
                 )
@@ -176,7 +187,6 @@ class Readers:
         if field.label == "repeated":
             return f"{local} = param.{python}"
         default = default_code(field, self.schema)
-        default = Code(f"layers.{default}") if field.kind == "message" else default
         return f"{local} = param.{python} if param.{python} is not None else {default}"
 
     def _alternative(

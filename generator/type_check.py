@@ -39,7 +39,13 @@ class TypeChecker:
     def __init__(self, functions: Mapping[str, Function], scope: Scope, report: Report) -> None:
         self.functions = functions
         self.scope = scope
-        self.report = report
+        self.wrong = False
+
+        def noted(id: str, node: ast.AST, sentence: str, hint: str) -> None:
+            self.wrong = True
+            report(id, node, sentence, hint)
+
+        self.report: Report = noted
 
     def check(self, node: ast.expr, expected: Type) -> None:
         """Report unless an expression may stand where `expected` is due."""
@@ -104,13 +110,23 @@ class TypeChecker:
     def _attribute(self, node: ast.Attribute, known: frozenset[str]) -> Type:
         base = self._used(node.value, known)
         fields = OF_VALUE if base.kind == "value" else base.fields
-        if base.kind == "any" or (base.kind == "message" and fields is None):
+        if base.kind == "any":
+            self._of_no_type(node)
             return ANY
         if fields is None or node.attr not in fields:
             hint = f"it has {', '.join(fields)}" if fields else ""
             self.report("type-field", node, f"{a(base)} has no {node.attr}", hint)
             return ANY
         return fields[node.attr]
+
+    def _of_no_type(self, node: ast.Attribute) -> None:
+        """Report a field of what may be anything: its default, where it is absent, could not be told."""
+        names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+        known = all(name in {**self.scope.names, **self.functions, **BUILTINS} for name in names)
+        if node.attr not in OF_VALUE and known and not self.wrong:
+            text = ast.unparse(node.value)
+            hint = "fields can be read of messages that the proto gives a type"
+            self.report("type-field", node, f"{text} is of no known type and has no {node.attr}", hint)
 
     def _subscript(self, node: ast.Subscript, known: frozenset[str]) -> Type:
         base = self._used(node.value, known)
@@ -197,24 +213,23 @@ class TypeChecker:
         return joined(body, self.infer(node.orelse, known | _shown(node.test, False)))
 
     def _listcomp(self, node: ast.ListComp, known: frozenset[str]) -> Type:
-        loop = node.generators[0]
-        listed = self._used(loop.iter, known)
-        if listed.kind not in ("list", "any"):
-            self.report(
-                "type-index", loop.iter, f"{ast.unparse(loop.iter)} is {a(listed)} and has no elements", ""
-            )
-        element = joined_all(elements(listed)) if listed.kind == "list" else ANY
-        targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else None
-        if targets is None:
-            bound = {ast.unparse(loop.target): element}
-        else:
-            parts = (
-                element.items if element.items is not None and len(element.items) == len(targets) else None
-            )
-            types = parts or tuple(ANY if element.items else (element.element or ANY) for _ in targets)
-            bound = {ast.unparse(t): kind for t, kind in zip(targets, types, strict=True)}
+        bound = self.loop_names(node.generators[0], known)
         inner = TypeChecker(self.functions, self.scope.typed(bound), self.report)
         return Type("list", inner.infer(node.elt, known))
+
+    def loop_names(self, loop: ast.comprehension, known: frozenset[str]) -> dict[str, Type]:
+        """Return the types of the names over which a comprehension runs."""
+        listed = self._used(loop.iter, known)
+        if listed.kind not in ("list", "any"):
+            sentence = f"{ast.unparse(loop.iter)} is {a(listed)} and has no elements"
+            self.report("type-index", loop.iter, sentence, "")
+        element = joined_all(elements(listed)) if listed.kind == "list" else ANY
+        if not isinstance(loop.target, ast.Tuple):
+            return {ast.unparse(loop.target): element}
+        targets = loop.target.elts
+        parts = element.items if element.items is not None and len(element.items) == len(targets) else None
+        types = parts or tuple(ANY if element.items else (element.element or ANY) for _ in targets)
+        return {ast.unparse(t): kind for t, kind in zip(targets, types, strict=True)}
 
     def _call(self, node: ast.Call, known: frozenset[str]) -> Type:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
@@ -223,9 +238,13 @@ class TypeChecker:
         function = self.functions.get(name)
         if function is None:
             return self._builtin(node, name, [self._used(arg, known) for arg in node.args])
+        given = []
         for index, arg in enumerate(node.args):
             allowed = function.parameters[index] if index < len(function.parameters) else (ANY,)
-            self._used(arg, known, *allowed)
+            given.append(self._used(arg, known, *allowed))
+        alike = [given[index] for index in function.alike if index < len(given)]
+        if alike and all(one.kind == "list" for one in alike):
+            return Type("list", joined_all(tuple(e for one in alike for e in elements(one))))
         return function.returns
 
     def _builtin(self, node: ast.Call, name: str, args: list[Type]) -> Type:

@@ -18,7 +18,7 @@ class Type:
         values: of a string, the only ones it can be.
         fields: of a message, the type of each field.
         optional: it may be absent.
-        unset: of a message's field, the Python of what it is where it is not set; empty for a list.
+        default: of a field of a message, the Python of what it is where it is absent.
     """
 
     kind: str
@@ -27,7 +27,7 @@ class Type:
     values: tuple[str, ...] | None = None
     fields: Mapping[str, Type] | None = None
     optional: bool = False
-    unset: str = field(default="", compare=False)
+    default: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         if self.kind != "list":

@@ -47,8 +47,9 @@ class Reader:
     Attributes:
         function: `function(r, param)` builds hub nodes in the Read `r`.
         rule: where it stands.
-        reads: names of the parameter fields that the rule reads.
-        ignores: names of fields that carry no meaning for inference.
+        reads: the parameter fields that the rule reads: names, or paths as ``shape.dim`` where it reads only
+            parts of a message.
+        ignores: those that carry no meaning for inference; ``blobs`` for weights that do not.
     """
 
     function: Callable[..., None]

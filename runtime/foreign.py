@@ -97,7 +97,9 @@ def _compare(
         if field.kind == "message" and len(left) == len(right):
             for index, (a, b) in enumerate(zip(left, right, strict=True)):
                 name = f"{field.name}[{index}]" if field.label == "repeated" else field.name
-                for path, our, their in _compare(a, b):
+                below = f"{field.name}."
+                inner = frozenset(i.removeprefix(below) for i in ignored if i.startswith(below))
+                for path, our, their in _compare(a, b, inner):
                     yield f"{name}.{path}", our, their
         elif _text(field, left) != _text(field, right):
             yield field.name, _text(field, left), _text(field, right)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -12,6 +12,7 @@ from caffeforge.generated import hub
 from caffeforge.runtime.backend import Backend, Reader
 from caffeforge.runtime.errors import GraphError, ReadError
 from caffeforge.runtime.graph import Graph, Node, Value
+from caffeforge.runtime.message import Message
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
@@ -115,9 +116,8 @@ class _Reading:
         self.memory.allot(name)
 
     def _layer(self, layer: Layer, reader: Reader) -> None:
-        for field, _ in layer.param.present():
-            if field.name not in reader.reads and field.name not in reader.ignores:
-                raise Refused(f"field {field.name} is set, and the rule does not read it", reader.rule)
+        for path in _unread(layer.param, {*reader.reads, *reader.ignores}):
+            raise Refused(f"field {path} is set, and the rule does not read it", reader.rule)
         for bottom in layer.bottoms:
             if bottom not in self.blobs:
                 raise Refused(f"bottom {bottom} is not computed by any layer before")
@@ -199,3 +199,16 @@ def _free(name: str, taken: set[str]) -> str:
         count += 1
         free = f"{name}~{count}"
     return free
+
+
+def _unread(message: Message, known: Collection[str], above: str = "") -> Iterator[str]:
+    """Yield the path of each field that is set and stands not in `known`, nor does a message around it."""
+    for field, value in message.present():
+        path = above + field.name
+        if path in known:
+            continue
+        if not any(name.startswith(f"{path}.") for name in known):
+            yield path
+            continue
+        for inner in value if field.label == "repeated" else (value,):
+            yield from _unread(inner, known, f"{path}.")

@@ -7,9 +7,16 @@ the default. Enum values are held by name. ``FIELDS`` tells writers and readers 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from caffeforge.runtime.op import python_name
+
+T = TypeVar("T")
+
+
+def or_default(value: T | None, default: T) -> T:
+    """Return a field's value, or what the schema says that it is where it is absent."""
+    return default if value is None else value
 
 
 class Field(NamedTuple):

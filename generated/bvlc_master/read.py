@@ -1172,7 +1172,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("normalize_variance", "across_channels", "eps"),
         (),
     ),
-    "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2108", ("shape",), ()),
+    "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2108", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
         "bvlc_master/mapping.yaml:72",
@@ -1196,7 +1196,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "PReLU": Reader(read_p_re_lu, "bvlc/mapping.yaml:2197", ("channel_shared",), ("filler",)),
     "Reduction": Reader(read_reduction, "bvlc/mapping.yaml:2208", ("operation", "axis", "coeff"), ()),
     "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:2236", ("negative_slope",), ("engine",)),
-    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2241", ("shape", "axis", "num_axes"), ()),
+    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2241", ("shape.dim", "axis", "num_axes"), ()),
     "RNN": Reader(
         read_rnn,
         "bvlc/mapping.yaml:2245",

@@ -14,6 +14,7 @@ from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime import lib
 from caffeforge.runtime.backend import Reader
 from caffeforge.runtime.hooks import bvlc as bvlc_hooks
+from caffeforge.runtime.message import or_default
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused
 
@@ -1030,12 +1031,12 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
         )
     if param.num_classes is None:
         raise Refused("num_classes is due", "ssd/mapping.yaml:84")
-    if not (nms_param.nms_threshold if nms_param.nms_threshold is not None else 0.3) >= 0:
+    if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
             "ssd/mapping.yaml:86",
         )
-    if not 0 < (nms_param.eta if nms_param.eta is not None else 1.0) <= 1:
+    if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
             "ssd/mapping.yaml:86",
@@ -1050,9 +1051,9 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
                 code=code_type,
                 variance_in_target=variance_encoded_in_target,
                 score_threshold=confidence_threshold if param.confidence_threshold is not None else -3.4028235e+38,
-                nms_threshold=nms_param.nms_threshold if nms_param.nms_threshold is not None else 0.3,
+                nms_threshold=or_default(nms_param.nms_threshold, 0.3),
                 nms_top_k=lib.candidates(nms_param),
-                nms_eta=nms_param.eta if nms_param.eta is not None else 1.0,
+                nms_eta=or_default(nms_param.eta, 1.0),
                 keep_top_k=keep_top_k,
             ),
             (bottoms[0], bottoms[1], bottoms[2]),
@@ -1294,7 +1295,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("normalize_variance", "across_channels", "eps"),
         (),
     ),
-    "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2108", ("shape",), ()),
+    "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2108", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
         "bvlc/mapping.yaml:2112",
@@ -1317,7 +1318,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "PReLU": Reader(read_p_re_lu, "bvlc/mapping.yaml:2197", ("channel_shared",), ("filler",)),
     "Reduction": Reader(read_reduction, "bvlc/mapping.yaml:2208", ("operation", "axis", "coeff"), ()),
     "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:2236", ("negative_slope",), ("engine",)),
-    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2241", ("shape", "axis", "num_axes"), ()),
+    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2241", ("shape.dim", "axis", "num_axes"), ()),
     "RNN": Reader(
         read_rnn,
         "bvlc/mapping.yaml:2245",

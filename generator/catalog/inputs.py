@@ -98,8 +98,8 @@ ENTRIES = (
         "a value of another form is due",
         "A list stands where a mapping is due, nothing where an expression is, and so on. An "
         "expression with brackets is a list for YAML unless it is in quotes.",
-        "ops:\n  Relu: {layer: ReLU, blobs: [[1]]}",
-        'ops:\n  Relu: {layer: ReLU, blobs: ["full([1], 1.0)"]}',
+        "ops:\n  Relu: {layer: ReLU, bottoms: [[X]]}",
+        "ops:\n  Relu: {layer: ReLU, bottoms: [X]}",
     ),
     Entry(
         "proto",

@@ -75,6 +75,17 @@ ENTRIES = (
         "ops:\n  Relu: {layer: ReLU, fields: {negative_slope: 0.0}}",
     ),
     Entry(
+        "unread-field",
+        "a field or blob is written, and not read",
+        "A net with a field that the rule for its layer does not know is refused when it is read back, and "
+        "weights that nobody looks at are lost. The rule under layers: reads what the rules under ops: "
+        "write, or lists it in ignore: (weights by the word blobs).",
+        "types: {Leak: relu_param}\nops:\n  Relu: {layer: Leak, fields: {negative_slope: 0.0}}\n"
+        "layers:\n  Leak: {rewrite: 'tops[0] = Relu(bottom)'}",
+        "types: {Leak: relu_param}\nops:\n  Relu: {layer: Leak, fields: {negative_slope: 0.0}}\n"
+        "layers:\n  Leak: {ignore: [negative_slope], rewrite: 'tops[0] = Relu(bottom)'}",
+    ),
+    Entry(
         "unknown-enum",
         "the enum has no such value",
         "Enum values have the names of caffe.proto; they are written with or without quotes.",
