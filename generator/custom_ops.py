@@ -15,7 +15,7 @@ from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_package import op_context
 from caffeforge.generator.hub_schema import HELD, Attribute, Formal, HubOp
 from caffeforge.generator.mapping import CustomOp
-from caffeforge.generator.names import OP_MEMBERS, TAKEN, free_name, function_name
+from caffeforge.generator.names import CONSTANTS, OP_MEMBERS, function_name
 from caffeforge.generator.python_text import Code, call, dict_of, indented, is_name, literal, tuple_of
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.source import Source
@@ -27,6 +27,7 @@ TYPES = {"int": int, "float": float, "bool": bool, "string": str}
 LIMIT = 2**63  # attributes are 64 bit integers
 AXIS = re.compile(r"(\w+)\.shape\[(-?\d+)\]", re.ASCII)  # a size that an operand has
 TORCH = re.compile(r"\w+::\w+(\.\w+)?", re.ASCII)
+OWN = frozenset(("b",))  # what references call their own values
 # What ops.py imports and defines besides.
 MODULE_NAMES = (
     "Builder", "CUSTOM", "CustomOp", "Dim", "Final", "Mapping", "Symbol", "Value", "annotations", "bool",
@@ -98,7 +99,7 @@ def _formal(scalar: Scalar, printer: Printer) -> Formal:
     """Return an input or output as ``X``, ``B?`` (optional) or ``xs*`` (all that are left)."""
     option = OPTIONS.get(scalar.text[-1:], "single")
     name = scalar.text if option == "single" else scalar.text[:-1]
-    if not is_name(name):
+    if not is_name(name) or name in CONSTANTS:
         printer.diagnostics.error("custom-input", scalar.position, f"{scalar.text!r} is no name of a tensor")
         name = "tensor"
     return Formal(name, option)
@@ -111,7 +112,7 @@ def _attribute(name: Scalar, given: Scalar, printer: Printer) -> Attribute:
         known = [k for k in HELD if k not in ("tensor", "graph", "type")]
         printer.diagnostics.unknown("unknown-kind", given.position, "type of an attribute", kind, known)
         kind = "int"
-    if not is_name(name.text) or name.text in OP_MEMBERS:
+    if not is_name(name.text) or name.text in {*OP_MEMBERS, *CONSTANTS}:
         sentence = f"{name.text!r} cannot be the name of an attribute"
         printer.diagnostics.error("custom-attribute", name.position, sentence)
         return Attribute("attribute", kind)
@@ -147,6 +148,7 @@ def _literal(text: str) -> Any:
 
 def context(custom: list[CustomOp], ops: Mapping[str, HubOp], printer: Printer) -> dict[str, Any]:
     """Return what the template of ``ops.py`` prints; `ops` are the hub's and the custom ones."""
+    own = frozenset(ops[op.name.text].class_name for op in custom if op.name.text in ops)
     classes = []
     for op in custom:
         described = ops.get(op.name.text)
@@ -157,8 +159,8 @@ def context(custom: list[CustomOp], ops: Mapping[str, HubOp], printer: Printer) 
             | {
                 "domain": literal(described.domain),
                 "dotted": literal(op.name.text),
-                "shape": _shape(op, described, printer),
-                "reference": _reference(op, described, ops, printer),
+                "shape": _shape(op, described, own, printer),
+                "reference": _reference(op, described, ops, own, printer),
             }
         )
     entries = [_entry(op, ops[op.name.text]) for op in custom if op.name.text in ops]
@@ -172,36 +174,34 @@ def _entry(op: CustomOp, described: HubOp) -> str:
     return f"{literal(op.name.text)}: {call('CustomOp', parts, 0, margin=24)}"
 
 
-def _codes(op: HubOp) -> dict[str, Code]:
-    """Return the Python names of the inputs and outputs."""
-    codes: dict[str, Code] = {}
-    for formal in (*op.inputs, *op.outputs):
-        codes[formal.name] = free_name(formal.name, TAKEN | {"b", op.class_name, *codes.values()})
-    return codes
+def _codes(op: HubOp, classes: frozenset[str]) -> dict[str, Code]:
+    """Return the Python names of the inputs and outputs; `classes` are those that ops.py has."""
+    formals = [formal.name for formal in (*op.inputs, *op.outputs)]
+    return dict(zip(formals, Scope({}, taken=OWN | classes).free(formals), strict=True))
 
 
-def _scope(op: HubOp) -> tuple[list[str], Scope]:
+def _scope(op: HubOp, classes: frozenset[str]) -> tuple[list[str], Scope]:
     names = {a.name: Name(f"op.{a.python}", type=a.type) for a in op.attributes}
-    parameters = []
+    parameters, codes = [], _codes(op, classes)
     for formal in op.inputs:
-        code = _codes(op)[formal.name]
+        code = codes[formal.name]
         kind = {"optional": "Value | None", "variadic": "tuple[Value, ...]"}.get(formal.option, "Value")
         parameters.append(f"{code}: {kind}")
         presence = f"{code} is not None" if formal.option == "optional" else ""
         names[formal.name] = Name(code, presence, _type(formal))
-    return parameters, Scope(names)
+    return parameters, Scope(names, taken=OWN | classes | {*codes.values()})
 
 
 def _type(formal: Formal) -> Type:
     return {"optional": types.optional(VALUE), "variadic": VALUES}.get(formal.option, VALUE)
 
 
-def _shape(op: CustomOp, described: HubOp, printer: Printer) -> Code:
+def _shape(op: CustomOp, described: HubOp, classes: frozenset[str], printer: Printer) -> Code:
     """Return a function that gives the sizes of the first result."""
     name = function_name("shape", described.class_name, 0, 1)
-    parameters, scope = _scope(described)
+    parameters, scope = _scope(described, classes)
     if op.shape is None:
-        body = f"{_codes(described)[described.inputs[0].name]}.dims" if described.inputs else "()"
+        body = f"{scope.names[described.inputs[0].name].code}.dims" if described.inputs else "()"
     elif isinstance(op.shape, tuple):
         open_ = {scalar.text for scalar in op.open}
         sizes = [_size(size, open_, described, scope, printer) for size in op.shape]
@@ -220,17 +220,19 @@ def _size(size: Source, open_: set[str], op: HubOp, scope: Scope, printer: Print
     code = Code(printer.print(size, scope, INT))
     copied = AXIS.fullmatch(size.text)
     if copied is not None and copied[1] in {f.name for f in op.inputs if f.option == "single"}:
-        return Code(f"{_codes(op)[copied[1]]}.size({copied[2]})")
+        return Code(f"{scope.names[copied[1]].code}.size({copied[2]})")
     return code
 
 
-def _reference(op: CustomOp, described: HubOp, ops: Mapping[str, HubOp], printer: Printer) -> Code:
+def _reference(
+    op: CustomOp, described: HubOp, ops: Mapping[str, HubOp], classes: frozenset[str], printer: Printer
+) -> Code:
     """Return a function that says the op in other ops; empty if the mapping does not."""
     if op.reference is None:
         return Code("")
     name = function_name("reference", described.class_name, 0, 1)
-    parameters, scope = _scope(described)
-    codes = _codes(described)
+    parameters, scope = _scope(described, classes)
+    codes = _codes(described, classes)
     results = {f.name: ("*" if f.option == "variadic" else "") + codes[f.name] for f in described.outputs}
     here = {key: replace(known, home="") for key, known in ops.items()}  # ops.py holds both
     body = Rewriter(printer, here, "b", results).print(op.reference, scope)

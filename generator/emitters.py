@@ -12,10 +12,10 @@ from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hooks import Hooks
-from caffeforge.generator.hub_schema import HubOp, HubSchema
+from caffeforge.generator.hub_schema import Formal, HubOp, HubSchema
 from caffeforge.generator.mapping import Alternative, LayerEntry, NetRule, Rule
 from caffeforge.generator.message_classes import LayerType
-from caffeforge.generator.names import TAKEN, free_name, function_name, place
+from caffeforge.generator.names import CONSTANTS, function_name, place
 from caffeforge.generator.older_schemas import Older, without_missing
 from caffeforge.generator.parameters import ParameterPrinter
 from caffeforge.generator.proto import ProtoSchema
@@ -27,7 +27,8 @@ from caffeforge.generator.source import Source
 from caffeforge.generator.types import ARRAY, BOOL, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
 
-RESERVED = {"e", "top", *TAKEN}
+OWN = frozenset(("e", "top"))  # what emitters call their own values
+HELD_AS = {"single": "Value", "optional": "Value | None", "variadic": "tuple[Value, ...]"}
 
 
 @dataclass
@@ -104,10 +105,9 @@ class Emitters:
         alternative = without_missing(alternative, fields, self.older)
         parameters, scope = self._parameters(op)
         names = [p.partition(":")[0] for p in parameters]
-        taken = RESERVED | set(names)
-        local = lets(alternative.let, scope, self.printer, taken)
+        local = lets(alternative.let, scope, self.printer)
         used: set[str] = set()
-        inner = Scope(local.scope.names, used)
+        inner = Scope(local.scope.names, used, taken=scope.taken)
         statements = Statements(local, inner, self.printer)
         statements.require(alternative.require[: alternative.common])
         if alternative.when is not None:
@@ -123,7 +123,7 @@ class Emitters:
         else:
             statements.add(self._layers(op, alternative, inner))
         known = [a for a in op.attributes if a.name in _known_statics(op)]
-        prologue = [f"{a.python} = e.known(op.{a.python})" for a in known if a.name in used]
+        prologue = [f"{scope.names[a.name].code} = e.known(op.{a.python})" for a in known if a.name in used]
         made = " + ".join(entry.type.text for entry in alternative.layers) or "other ops"
         return {
             "signature": call(f"def {name}", ["e: Emit", f"op: {op.code}", *parameters], 0, " -> None:"),
@@ -149,34 +149,29 @@ class Emitters:
         return lines
 
     def _parameters(self, op: HubOp) -> tuple[list[str], Scope]:
-        parameters: list[str] = []
+        """Return the parameters of an emitter behind e and op, and what the names of a rule stand for."""
+        formals = [formal for formal in (*op.inputs, *op.outputs) if not formal.static]
+        known = _known_statics(op)
+        free = Scope({}, taken=OWN).free([*(f.name for f in formals), *known])
+        codes = dict(zip([*(f.name for f in formals), *known], free, strict=True))
         names: dict[str, Name] = {}
         for attribute in op.attributes:
             optional = not attribute.required and attribute.default is None and not attribute.computed
             code = f"op.{attribute.python}"
-            if attribute.name in _known_statics(op):
-                names[attribute.name] = Name(attribute.python, type=attribute.type)
+            if attribute.name in known:
+                names[attribute.name] = Name(codes[attribute.name], type=attribute.type)
             else:
                 due = types.optional(attribute.type) if optional else attribute.type
                 names[attribute.name] = Name(code, f"{code} is not None" if optional else "", due)
-        for key, formals in (("inputs", op.inputs), ("outputs", op.outputs)):
-            held = []
-            for formal in formals:
-                if formal.static:
-                    continue
-                python = _parameter_name(formal.name, parameters)
-                kind = "Value" if formal.option == "single" else "Value | None"
-                if formal.option == "variadic":
-                    kind = "tuple[Value, ...]"
-                parameters.append(f"{python}: {kind}")
-                optional = formal.option == "optional"
-                presence = f"{python} is not None" if optional else ""
-                kind_ = {"variadic": VALUES, "optional": types.optional(VALUE)}.get(formal.option, VALUE)
-                names[formal.name] = Name(python, presence, kind_)
-                held.append(f"*{python}" if formal.option == "variadic" else python)
+        for formal in formals:
+            names[formal.name] = _tensor(formal, codes[formal.name])
+        for key, side in (("inputs", op.inputs), ("outputs", op.outputs)):
+            stars = ("*" * (f.option == "variadic") + codes[f.name] for f in side if not f.static)
+            held = list(stars)
             listed = held[0][1:] if len(held) == 1 and held[0].startswith("*") else tuple_of("", held, 0)
             names.setdefault(key, Name(str(listed), type=VALUES))
-        return parameters, Scope(names)
+        parameters = [f"{codes[formal.name]}: {HELD_AS[formal.option]}" for formal in formals]
+        return parameters, Scope(names, taken=OWN | {*codes.values()})
 
     def _rewrite(self, op: HubOp, alternative: Alternative, scope: Scope) -> list[str]:
         assert alternative.rewrite is not None
@@ -218,11 +213,12 @@ class Emitters:
         return lines
 
     def _top_name(self, top: Scalar, scope: Scope) -> str:
-        if not is_name(top.text) or iskeyword(top.text) or top.text in scope.names:
+        known = {*scope.names, *CONSTANTS}
+        if not is_name(top.text) or iskeyword(top.text) or top.text in known:
             sentence = f"{top.text!r} is no new name for a top"
             self.printer.diagnostics.error("top-name", top.position, sentence)
             return "top"
-        return _parameter_name(top.text, [name.code for name in scope.names.values()])
+        return scope.free([top.text])[0]
 
     def _layer(self, entry: LayerEntry, current: str, results: list[str] | None, scope: Scope) -> str:
         bottoms = current
@@ -256,12 +252,13 @@ def entry(name: str, alternative: Alternative, computed: bool = False) -> str:
     return call("Alternative", parts, 0, margin=24)
 
 
-def _known_statics(op: HubOp) -> set[str]:
+def _known_statics(op: HubOp) -> list[str]:
     """Return the static inputs that an op cannot be without: a rule is asked only where they are known."""
-    return {formal.name for formal in op.inputs if formal.static and formal.option == "single"}
+    return [formal.name for formal in op.inputs if formal.static and formal.option == "single"]
 
 
-def _parameter_name(name: str, parameters: list[str]) -> Code:
-    """Return a formal's name as a parameter that no other parameter and no reserved name has."""
-    taken = RESERVED | {p.partition(":")[0] for p in parameters}
-    return free_name(name, taken)
+def _tensor(formal: Formal, code: str) -> Name:
+    """Return what the name of an input or output stands for."""
+    presence = f"{code} is not None" if formal.option == "optional" else ""
+    kind = {"variadic": VALUES, "optional": types.optional(VALUE)}.get(formal.option, VALUE)
+    return Name(code, presence, kind)

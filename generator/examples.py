@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 
 from caffeforge.generator.application import Application, applications, elements, weights_type
 from caffeforge.generator.diagnostics import Position
-from caffeforge.generator.expression import CONSTANTS, Printer, Scope
+from caffeforge.generator.expression import Printer, Scope
 from caffeforge.generator.hub_schema import HubOp
 from caffeforge.generator.mapping import PatternRule, Rule
-from caffeforge.generator.names import place
+from caffeforge.generator.names import CONSTANTS, place
 from caffeforge.generator.python_text import Code, literal, tuple_of
 from caffeforge.generator.source import Source, SourceError, shortened
 from caffeforge.generator.yaml_reader import source_of

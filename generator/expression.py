@@ -9,26 +9,17 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.library import BUILTINS, Function
-from caffeforge.generator.names import TAKEN, free_name
-from caffeforge.generator.python_text import literal
-from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.names import CONSTANTS, TAKEN, field_name, free_name
+from caffeforge.generator.python_text import Code, literal
 from caffeforge.generator.source import Source, SourceError, shortened
 from caffeforge.generator.type_check import TypeChecker
 from caffeforge.generator.types import ANY, ANY_OR_NONE, Type
 
-CONSTANTS = {
-    "true": "True",
-    "false": "False",
-    "none": "None",
-    "True": "True",
-    "False": "False",
-    "None": "None",
-}
 BINARY: dict[type[ast.operator], tuple[str, int]] = {
     ast.Add: ("+", 11),
     ast.Sub: ("-", 11),
@@ -80,15 +71,25 @@ class Scope:
     Attributes:
         used: those that it did use.
         present: optional ones that a condition has shown to be there.
+        taken: names of Python that the function uses beside those that any may use.
     """
 
     names: Mapping[str, Name]
     used: set[str] = field(default_factory=set)
     present: set[str] = field(default_factory=set)
+    taken: frozenset[str] = frozenset()
 
     def extended(self, more: Mapping[str, Name]) -> Scope:
         """Return a scope with `more` names before these; uses are remembered by both."""
-        return Scope({**self.names, **more}, self.used, self.present)
+        return Scope({**self.names, **more}, self.used, self.present, self.taken)
+
+    def free(self, names: Iterable[str]) -> list[Code]:
+        """Return Python names for new names of a rule, none of which is that of anything else."""
+        codes: list[Code] = []
+        for name in names:
+            known = {held.code for held in self.names.values()}
+            codes.append(free_name(name, TAKEN | self.taken | known | {*codes}))
+        return codes
 
     def typed(self, more: Mapping[str, Type]) -> Scope:
         """Return a scope with names of these types, for inference."""
@@ -200,8 +201,6 @@ class Printer:
             return scope.names[node.id].code, ATOM
         if node.id in CONSTANTS:
             return CONSTANTS[node.id], ATOM
-        if node.id in ("inf", "nan"):
-            return f'float("{node.id}")', ATOM
         self.diagnostics.unknown("unknown-name", self.at(source, node), "name", node.id, scope.names)
         return "None", ATOM
 
@@ -215,7 +214,7 @@ class Printer:
         base = node.value
         if node.attr.startswith("_"):
             self.error("expression-form", source, node, f"{node.attr!r} is not a field")
-        text = f"{self._wrap(base, scope, source, ATOM)}.{python_name(node.attr)}"
+        text = f"{self._wrap(base, scope, source, ATOM)}.{field_name(node.attr)}"
         held = self._type(base, scope).fields or {}
         default = held[node.attr].default if node.attr in held else ""
         return f"or_default({text}, {default})" if default else text, ATOM
@@ -280,10 +279,8 @@ class Printer:
             ATOM,
         )
 
-    def comprehension(
-        self, node: ast.ListComp, scope: Scope, source: Source, element: Element, builder: str = ""
-    ) -> str:
-        """Print ``x for names in list``; `element` prints its head in the inner scope, with the builder."""
+    def comprehension(self, node: ast.ListComp, scope: Scope, source: Source, element: Element) -> str:
+        """Print ``x for names in list``; `element` prints its head in the inner scope."""
         loop = node.generators[0]
         targets = loop.target.elts if isinstance(loop.target, ast.Tuple) else [loop.target]
         names = [t.id for t in targets if isinstance(t, ast.Name)]
@@ -293,7 +290,10 @@ class Printer:
             )
             return "()"
         listed = self.expression(loop.iter, scope, source)
-        codes = [free_name(name, TAKEN | {builder}) for name in names]
+        for name in names:
+            if name in CONSTANTS:
+                self.error("expression-form", source, loop.target, f"{name} stands for a constant")
+        codes = scope.free(names)
         types = self._silent(scope).loop_names(loop, frozenset(scope.present))
         bound = {name: Name(code, type=types[name]) for name, code in zip(names, codes, strict=True)}
         inner = scope.extended(bound)
@@ -332,7 +332,7 @@ class Printer:
         if isinstance(arg, ast.Attribute) and self._type(arg.value, scope).kind == "message":
             held = self._wrap(arg.value, scope, source, ATOM)
             sign = "!= ()" if self._type(arg, scope).kind == "list" else "is not None"
-            return f"{held}.{python_name(arg.attr)} {sign}", COMPARISON
+            return f"{held}.{field_name(arg.attr)} {sign}", COMPARISON
         if not isinstance(arg, ast.Name):
             self.error("call-arity", source, node, "has() takes one name, or a field of a message")
             return "False", ATOM

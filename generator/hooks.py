@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from caffeforge.generator.expression import Printer
-from caffeforge.generator.library import HOOKS, functions
+from caffeforge.generator.library import HOOKS as FOLDER
+from caffeforge.generator.library import functions
+from caffeforge.generator.names import HOOKS
 from caffeforge.generator.python_text import is_name
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.yaml_source import Scalar
@@ -21,7 +23,7 @@ class Hooks:
         """Return the Python of a hook: a function in the file of the backend whose mapping names it."""
         backend = Path(name.position.file).resolve().parent.name
         try:
-            known = functions(HOOKS / f"{backend}.py") if is_name(backend) else {}
+            known = functions(FOLDER / f"{backend}.py") if is_name(backend) else {}
         except SyntaxError as error:
             sentence = f"runtime/hooks/{backend}.py is no Python: line {error.lineno}: {error.msg}"
             printer.diagnostics.error("unknown-hook", name.position, sentence)
@@ -29,7 +31,7 @@ class Hooks:
         if name.text not in known:
             printer.diagnostics.unknown("unknown-hook", name.position, "hook", name.text, known)
             return "None"
-        self.modules[backend] = f"{python_name(backend)}_hooks"
+        self.modules[backend] = f"{python_name(backend)}{HOOKS}"
         return f"{self.modules[backend]}.{name.text}"
 
     def imports(self) -> list[str]:

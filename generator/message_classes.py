@@ -8,6 +8,7 @@ from typing import Any
 
 from caffeforge.generator.compatibility import Inheritance, Uses
 from caffeforge.generator.diagnostics import Diagnostics
+from caffeforge.generator.names import field_name
 from caffeforge.generator.proto import ProtoField, ProtoMessage, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, is_name, list_of, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
@@ -197,7 +198,7 @@ def _message(message: ProtoMessage, file: str) -> dict[str, Any]:
     return {
         "name": class_name(message.name),
         "comment": doc(f"{message.comment} ({file}:{message.line})".strip()),
-        "slots": tuple_of("__slots__ = ", [literal(str(python_name(f.name))) for f in message.fields], 4),
+        "slots": tuple_of("__slots__ = ", [literal(str(field_name(f.name))) for f in message.fields], 4),
         "table": tuple_of("FIELDS = ", [_field_entry(f) for f in message.fields], 4) if fields else Code(""),
         "fields": fields,
         "signature": call("def __init__", ["self", "*", *(f["parameter"] for f in fields)], 4, " -> None:"),
@@ -205,7 +206,7 @@ def _message(message: ProtoMessage, file: str) -> dict[str, Any]:
 
 
 def _field(field: ProtoField) -> dict[str, Any]:
-    name, kind = python_name(field.name), python_type(field)
+    name, kind = field_name(field.name), python_type(field)
     held = f"tuple[{kind}, ...]" if field.label == "repeated" else f"{kind} | None"
     return {
         "name": name,

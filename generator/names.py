@@ -10,14 +10,30 @@ from caffeforge.generator.diagnostics import Position
 from caffeforge.generator.library import BUILTINS
 from caffeforge.generator.python_text import Code
 from caffeforge.generator.python_text import name as python_name
+from caffeforge.generator.templates import imported_names
 
 # What any generated function may read: no variable that stands for a rule's name may be called so.
-TAKEN = frozenset(("caffe_ops", "hooks", "hub", "layers", "lib", "op", "ops", "param", "tuple", *BUILTINS))
+TAKEN = frozenset(("bool", "bytes", "object", "op", "param", "str", "tuple", *BUILTINS)) | imported_names()
+HOOKS = "_hooks"  # ends the names by which generated code imports files with hooks
+# Words of expressions that stand for a value, whatever the rule.
+CONSTANTS = {
+    "true": "True",
+    "false": "False",
+    "none": "None",
+    "True": "True",
+    "False": "False",
+    "None": "None",
+    "inf": 'float("inf")',
+    "nan": 'float("nan")',
+}
 # What the base classes of generated ones define.
 OP_MEMBERS = frozenset(
     ("attributes", "custom", "domain", "fields", "inputs", "object", "op_type", "outputs", "self", "set_")
 )
-MESSAGE_MEMBERS = frozenset(("FIELDS", "PARAM", "TYPE", "object", "present", "self", "set_"))
+# What the classes of messages have or read besides their fields; the runtime has the same list.
+MESSAGE_MEMBERS = frozenset(
+    ("FIELDS", "Field", "PARAM", "TYPE", "bool", "bytes", "float", "int", "object", "present", "self", "set_")
+) | frozenset(("str", "tuple"))
 
 
 def function_name(prefix: str, subject: str, index: int, count: int, taken: Container[str] = ()) -> Code:
@@ -27,11 +43,19 @@ def function_name(prefix: str, subject: str, index: int, count: int, taken: Cont
 
 
 def free_name(text: str, taken: Container[str] = TAKEN) -> Code:
-    """Return a name as an identifier that is not `taken`, with as many underscores as that needs."""
+    """Return a name as an identifier that is neither `taken` nor that of a file with hooks.
+
+    It gets as many underscores as that needs.
+    """
     code = python_name(text)
-    while code in taken:
+    while code in taken or code.endswith(HOOKS):
         code = python_name(f"{code}_")
     return code
+
+
+def field_name(text: str) -> Code:
+    """Return a proto field's name as an attribute of its message's class."""
+    return Code(f"{text}_") if text in MESSAGE_MEMBERS else python_name(text)
 
 
 def place(position: Position) -> str:

@@ -12,9 +12,9 @@ from caffeforge.generator.diagnostics import Position
 from caffeforge.generator.expression import Printer, Scope
 from caffeforge.generator.mapping import LayerEntry
 from caffeforge.generator.message_classes import LayerType, class_name, field_type, layer_class
+from caffeforge.generator.names import field_name
 from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import call, literal, tuple_of
-from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.source import Source, SourceError
 from caffeforge.generator.yaml_reader import source_of
 from caffeforge.generator.yaml_source import Mapping as YamlMapping
@@ -58,7 +58,7 @@ class ParameterPrinter:
                 continue
             always = field.label == "repeated" or self._is_always_there(field, node, scope)
             (self.uses.present if always else self.uses.read).append((message, field.name))
-            printed.append(f"{python_name(field.name)}={self._value(field, node, scope)}")
+            printed.append(f"{field_name(field.name)}={self._value(field, node, scope)}")
         return printed
 
     def _is_always_there(self, field: ProtoField, node: Node, scope: Scope) -> bool:

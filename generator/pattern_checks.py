@@ -6,15 +6,12 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from caffeforge.generator.expression import CONSTANTS, Printer
+from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HubOp
 from caffeforge.generator.mapping import PatternRule
-from caffeforge.generator.names import TAKEN
+from caffeforge.generator.names import CONSTANTS
 from caffeforge.generator.rule_checks import names_of
 from caffeforge.generator.source import SourceError
-
-INNER = "inner_"  # begins the names that nested applications get
-RESERVED = TAKEN | {"b"}
 
 
 @dataclass
@@ -100,7 +97,7 @@ class PatternChecks:
                 self._error(arg, f"{name} stands for one value already")
             self.values.setdefault(name, arg)
             self.lists.add(name)
-        elif isinstance(arg, ast.Name):
+        elif isinstance(arg, ast.Name) and CONSTANTS.get(arg.id) != "None":
             self._name(arg.id, arg)
             if arg.id in self.lists:
                 self._error(arg, f"{arg.id} stands for several values already")
@@ -117,8 +114,8 @@ class PatternChecks:
             self.captures.setdefault(keyword.value.id, []).append(keyword.value)
 
     def _name(self, name: str, node: ast.AST) -> None:
-        if name in RESERVED or name.startswith(INNER):
-            self._error(node, f"the name {name} is taken by the generated code, use another")
+        if name in CONSTANTS:
+            self._error(node, f"{name} stands for a constant, use another name")
 
     def _unread(self, groups: Sequence[list[str]]) -> None:
         """Report lines whose results no other line reads: such a pattern is of nodes that do not meet."""

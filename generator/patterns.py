@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from caffeforge.generator import types
-from caffeforge.generator.expression import CONSTANTS, Name, Printer, Scope
+from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_schema import HELD, HubOp, HubSchema
 from caffeforge.generator.mapping import PatternRule
-from caffeforge.generator.names import place
-from caffeforge.generator.pattern_checks import INNER, PatternChecks
+from caffeforge.generator.names import CONSTANTS, TAKEN, free_name, place
+from caffeforge.generator.pattern_checks import PatternChecks
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, literal, tuple_of
 from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
@@ -24,7 +24,8 @@ from caffeforge.generator.rule_code import Statements, lets
 from caffeforge.generator.source import Source, SourceError, shortened
 from caffeforge.generator.types import ANY, OF_ATTRIBUTE, VALUE, VALUES, Type
 
-RESERVED = {"b", "hub", "lib"}
+OWN = frozenset(("b",))  # what replacing functions call their own values
+INNER = "inner "  # begins what nested applications yield; with a blank, no name of a rule is so
 
 
 @dataclass
@@ -35,6 +36,14 @@ class _Names:
     captures: dict[str, str] = field(default_factory=dict)
     results: dict[str, int] = field(default_factory=dict)  # name -> index of its node
     inner: int = 0  # nested applications so far
+    codes: dict[str, Code] = field(default_factory=dict)  # name -> that of the function's parameter
+
+    def code(self, name: str) -> Code:
+        """Return the parameter that a name stands for, which is also what it is called in a match."""
+        if name not in self.codes:
+            taken = TAKEN | OWN | {*self.codes.values()}
+            self.codes[name] = free_name(name.replace(" ", "_"), taken)
+        return self.codes[name]
 
 
 @dataclass
@@ -113,24 +122,26 @@ class Patterns:
             op.code,
             str(tuple_of("", operands, 0, 24)),
             str(dict_of("", fields, 0)),
-            str(literal(tuple(results))),
+            str(literal(tuple(str(names.code(result)) for result in results))),
         ]
         nodes.append(call("PatternNode", parts, 0, margin=12))
 
     def _operand(self, arg: ast.expr, rule: PatternRule, names: _Names, nodes: list[str]) -> str:
         if isinstance(arg, ast.Starred) and isinstance(arg.value, ast.Name):
             names.values[arg.value.id] = "tuple[Value, ...]"
-            return f"Operand({literal(arg.value.id)}, variadic=True)"
+            return f"Operand({literal(str(names.code(arg.value.id)))}, variadic=True)"
         if isinstance(arg, ast.Call):
             names.inner += 1
             inner = f"{INNER}{names.inner}"
             self._node(arg, rule, names, nodes, [inner])
-            return f"Operand({literal(inner)})"
+            return f"Operand({literal(str(names.code(inner)))})"
+        if isinstance(arg, ast.Name) and CONSTANTS.get(arg.id) == "None":
+            return "Operand()"
         if isinstance(arg, ast.Name):
             optional, constant = (arg.id in [w.text for w in ws] for ws in (rule.optional, rule.constant))
             names.values.setdefault(arg.id, "Value | None" if optional else "Value")
             marks = (", optional=True" if optional else "") + (", constant=True" if constant else "")
-            return f"Operand({literal(arg.id)}{marks})"
+            return f"Operand({literal(str(names.code(arg.id)))}{marks})"
         if isinstance(arg, ast.Constant) and arg.value is None:
             return "Operand()"
         number = self._number(arg)
@@ -172,7 +183,8 @@ class Patterns:
             if isinstance(value, ast.Name) and value.id not in CONSTANTS:
                 optional = attribute.default is None and not attribute.required and not attribute.computed
                 names.captures.setdefault(value.id, HELD[attribute.kind] + (" | None" if optional else ""))
-                fields.append(f"{literal(attribute.name)}: Capture({literal(value.id)})")
+                held = literal(str(names.code(value.id)))
+                fields.append(f"{literal(attribute.name)}: Capture({held})")
             elif value is not None:
                 number = self._number(value) if attribute.kind == "float" else None
                 if number is None:
@@ -192,17 +204,19 @@ class Patterns:
         return fields
 
     def _function(self, name: Code, rule: PatternRule, names: _Names, results: list[str]) -> dict[str, Any]:
-        scope = Scope({n: _name(n, kind) for n, kind in {**names.values, **names.captures}.items()})
-        local = lets(rule.let, scope, self.printer, RESERVED | set(scope.names))
-        inner = Scope(local.scope.names)
+        typed = {**names.values, **names.captures}
+        codes = {n: names.code(n) for n in typed}
+        taken = OWN | {*codes.values()}
+        scope = Scope({n: _name(codes[n], kind) for n, kind in typed.items()}, taken=taken)
+        local = lets(rule.let, scope, self.printer)
+        inner = Scope(local.scope.names, taken=taken)
         statements = Statements(local, inner, self.printer)
         if rule.when is not None:
             statements.refuse_unless(rule.when)
         statements.require(rule.require)
-        rewriter = Rewriter(self.printer, self.hub.ops, "b", {r: str(python_name(r)) for r in results})
+        rewriter = Rewriter(self.printer, self.hub.ops, "b", {r: str(codes[r]) for r in results})
         statements.add(rewriter.print(rule.rewrite, inner))
-        typed = {**names.values, **names.captures}
-        parameters = [f"{python_name(n)}: {kind}" for n, kind in typed.items()]
+        parameters = [f"{codes[n]}: {kind}" for n, kind in typed.items()]
         return {
             "signature": call(f"def {name}", ["b: Builder", "*", *parameters], 0, " -> None:"),
             "comment": doc(f"Replace what {rule.name.text} matches ({place(rule.name.position)})."),
@@ -213,11 +227,10 @@ class Patterns:
         self.printer.error("pattern-form", rule.match, node, sentence)
 
 
-def _name(name: str, kind: str) -> Name:
+def _name(code: str, kind: str) -> Name:
     """Return what a name of Python type `kind` stands for."""
-    python = python_name(name)
-    presence = f"{python} is not None" if kind.endswith("| None") else ""
-    return Name(python, presence, types.optional(of_kind(kind)) if presence else of_kind(kind))
+    presence = f"{code} is not None" if kind.endswith("| None") else ""
+    return Name(code, presence, types.optional(of_kind(kind)) if presence else of_kind(kind))
 
 
 def of_kind(kind: str) -> Type:

@@ -16,10 +16,9 @@ from caffeforge.generator.hooks import Hooks
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.mapping import Alternative, ConstraintRule, Rule
 from caffeforge.generator.message_classes import LayerType, default_code, field_type, layer_class
-from caffeforge.generator.names import TAKEN, free_name, function_name, place
+from caffeforge.generator.names import field_name, function_name, place
 from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, laid_out, literal
-from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_checks import sources_of
 from caffeforge.generator.rule_code import Statements, lets
@@ -32,7 +31,7 @@ BOUND = {
     "blobs": Name("blobs", type=VALUES),
     "tops": Name("tops", type=Type("list", STRING)),
 }
-RESERVED = {"r", *TAKEN, *BOUND}
+OWN = frozenset(("r", *BOUND))  # what readers call their own values
 
 
 @dataclass
@@ -148,8 +147,9 @@ class Readers:
                 )
 
     def _function(self, name: Code, layer: LayerType, rule: Rule, used: set[str]) -> dict[str, Any]:
-        names = {f.name: self._field_name(f) for f in layer.fields}
-        names |= older_schemas.names(rule, layer.fields, self.printer) | BOUND
+        codes = Scope({}, taken=OWN).free(layer.names)
+        fields = {f.name: self._field_name(f, code) for f, code in zip(layer.fields, codes, strict=True)}
+        names = fields | older_schemas.names(rule, layer.fields, self.printer) | BOUND
         several = len(rule.alternatives) > 1 or rule.alternatives[0].when is not None
         defined: set[str] = set()
         shared = [c for c in rule.alternatives[0].require if all(c in a.require for a in rule.alternatives)]
@@ -161,8 +161,8 @@ class Readers:
             lines += [*body, "return"] if several and alternative.when is None else body
         prologue = ["bottom = r.one_bottom()"] if "bottom" in used else []
         text = "\n".join(lines)  # what a hook reads, it reads itself
-        read = [f for f in layer.fields if f.name in used and re.search(rf"\b{names[f.name].code}\b", text)]
-        prologue += [self._read_field(f) for f in read]
+        read = [f for f in layer.fields if f.name in used and re.search(rf"\b{fields[f.name].code}\b", text)]
+        prologue += [self._read_field(f, fields[f.name].code) for f in read]
         statements = prologue + lines
         if several:
             sentence = rule.otherwise or "no alternative holds"
@@ -176,14 +176,13 @@ class Readers:
             "lists": [Code(word) for word in ("bottoms", "blobs", "tops") if word in used],
         }
 
-    def _field_name(self, field: ProtoField) -> Name:
-        python = python_name(field.name)
+    def _field_name(self, field: ProtoField, code: str) -> Name:
+        python = field_name(field.name)
         presence = f"param.{python} != ()" if field.label == "repeated" else f"param.{python} is not None"
-        return Name(free_name(field.name, RESERVED), presence, field_type(field, self.schema))
+        return Name(code, presence, field_type(field, self.schema))
 
-    def _read_field(self, field: ProtoField) -> str:
-        python = python_name(field.name)
-        local = free_name(field.name, RESERVED)
+    def _read_field(self, field: ProtoField, local: str) -> str:
+        python = field_name(field.name)
         if field.label == "repeated":
             return f"{local} = param.{python}"
         default = default_code(field, self.schema)
@@ -196,10 +195,10 @@ class Readers:
 
         `defined` holds the lets that stand above already.
         """
-        taken = RESERVED | {n.code for n in names.values()}
-        local = lets(alternative.let, Scope(names), self.printer, taken)
+        taken = OWN | {name.code for name in names.values()}
+        local = lets(alternative.let, Scope(names, taken=taken), self.printer)
         own: set[str] = set()
-        scope = Scope(local.scope.names, own)
+        scope = Scope(local.scope.names, own, taken=taken)
         before = Statements(local, scope, self.printer, defined)
         guard = "" if alternative.when is None else self.printer.print(alternative.when, scope, BOOL)
         before.add([])
@@ -226,4 +225,4 @@ def _guard(field: str, why: str, rule: str) -> str:
     """Return the statements that refuse a layer without a field whose default the rule does not know."""
     sentence = f"{field} is not set: {why}; set it"
     refusal = call("raise Refused", [str(literal(sentence)), str(literal(rule))], 0, margin=8)
-    return str(indented("\n".join([f"if param.{python_name(field)} is None:", indented(refusal, 4)]), 4))
+    return str(indented("\n".join([f"if param.{field_name(field)} is None:", indented(refusal, 4)]), 4))

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from caffeforge.generator import types
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_schema import HubOp
-from caffeforge.generator.names import TAKEN, free_name
 from caffeforge.generator.python_text import WIDTH, Code, call, indented, list_of, tuple_of
 from caffeforge.generator.rewrite_checks import RewriteChecks
 from caffeforge.generator.source import Source, SourceError, shortened
@@ -81,8 +80,7 @@ class Rewriter:
         if not names or len(names) < len(parts):
             self._wrong_target(target, parts, source)
             return "", scope.extended({name: Name("None") for name in names})
-        taken = TAKEN | {self.builder} | {name.code for name in scope.names.values()}
-        codes = [free_name(name, taken) for name in names]
+        codes = scope.free(names)
         new = {name: Name(code, type=VALUE) for name, code in zip(names, codes, strict=True)}
         inner = scope.extended(new)
         if len(names) == 1:
@@ -149,9 +147,7 @@ class Rewriter:
     def _applications(self, node: ast.List | ast.ListComp, scope: Scope, source: Source) -> str:
         """Return a list of pairs, an op and its operands each, that gives one result after the other."""
         if isinstance(node, ast.ListComp):
-            text = self.printer.comprehension(
-                node, scope, source, lambda n, s: self._applied(n, s, source), self.builder
-            )
+            text = self.printer.comprehension(node, scope, source, lambda n, s: self._applied(n, s, source))
             return f"[{text}]" if "\n" not in text else f"[\n{indented(text, 4)}\n]"
         items = []
         for item in node.elts:
@@ -195,9 +191,7 @@ class Rewriter:
     def _starred(self, node: ast.expr, scope: Scope, source: Source) -> str:
         if not isinstance(node, ast.ListComp):
             return self.printer.expression(node, scope, source)
-        text = self.printer.comprehension(
-            node, scope, source, lambda n, s: self._operand(n, s, source), self.builder
-        )
+        text = self.printer.comprehension(node, scope, source, lambda n, s: self._operand(n, s, source))
         return f"[{text}]"
 
     def _application(self, node: ast.expr, scope: Scope, source: Source) -> list[str]:

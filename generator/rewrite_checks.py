@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from caffeforge.generator.expression import Printer
+from caffeforge.generator.names import CONSTANTS
 from caffeforge.generator.source import Source
 
 
@@ -77,6 +78,8 @@ class RewriteChecks:
         elif name in self.known and not self._is_result(name):
             sentence = f"{name} stands for something else already"
             self._error("rewrite-name", target, sentence, "give the result a name of its own")
+        elif name in CONSTANTS:
+            self._error("rewrite-name", target, f"{name} stands for a constant", "use another name")
         self.given.setdefault(name, target)
 
     def _missing(self, statements: Sequence[ast.stmt]) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from keyword import iskeyword
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
-from caffeforge.generator.expression import CONSTANTS
 from caffeforge.generator.mapping import (
     Alternative,
     ConstraintRule,
@@ -18,7 +17,7 @@ from caffeforge.generator.mapping import (
     RewritesFile,
     Rule,
 )
-from caffeforge.generator.names import place
+from caffeforge.generator.names import CONSTANTS, place
 from caffeforge.generator.python_text import is_name
 from caffeforge.generator.source import Source, SourceError
 from caffeforge.generator.yaml_reader import source_of

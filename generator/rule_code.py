@@ -8,7 +8,7 @@ from keyword import iskeyword
 
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.mapping import Condition
-from caffeforge.generator.names import TAKEN, free_name, place
+from caffeforge.generator.names import CONSTANTS, place
 from caffeforge.generator.python_text import call, is_name, literal
 from caffeforge.generator.source import Source
 from caffeforge.generator.types import VALUE, VALUES, optional
@@ -30,22 +30,25 @@ class Lets:
         return [f"{python} = {code}" for name, python, code, _ in self.definitions if name in used]
 
 
-def lets(entries: Sequence[tuple[Scalar, Source]], scope: Scope, printer: Printer, taken: set[str]) -> Lets:
-    """Return a rule's ``let:`` over `scope`; a name that is `taken` in the function gets an underscore."""
+def lets(entries: Sequence[tuple[Scalar, Source]], scope: Scope, printer: Printer) -> Lets:
+    """Return a rule's ``let:`` over `scope`."""
     definitions: list[tuple[str, str, str, frozenset[str]]] = []
     for key, source in entries:
         if not is_name(key.text) or iskeyword(key.text.removesuffix("_")):
             printer.diagnostics.error("let-name", key.position, f"{key.text!r} is not a name")
+            continue
+        if key.text in CONSTANTS:
+            printer.diagnostics.error("let-name", key.position, f"{key.text} stands for a constant")
             continue
         held = scope.names.get(key.text)
         if held is not None and held.type in (VALUE, VALUES, optional(VALUE)):
             sentence = f"{key.text} is a tensor of this rule already"
             printer.diagnostics.error("let-name", key.position, sentence, "give the value another name")
             continue
-        own = Scope(scope.names)
+        own = Scope(scope.names, taken=scope.taken)
         code = printer.print(source, own)
         kind = printer.infer(source, own)
-        python = free_name(key.text, TAKEN | taken | {own_name for _, own_name, _, _ in definitions})
+        (python,) = scope.free([key.text])
         definitions.append((key.text, python, code, frozenset(own.used)))
         scope = scope.extended({key.text: Name(python, type=kind)})
     return Lets(definitions, scope)

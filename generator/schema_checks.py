@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.message_classes import LayerType, class_name, layer_class
-from caffeforge.generator.names import MESSAGE_MEMBERS
+from caffeforge.generator.names import field_name
 from caffeforge.generator.proto import ProtoMessage, ProtoSchema
 from caffeforge.generator.python_text import is_name
-from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.yaml_source import Scalar
 
 # What layers.py imports and defines besides.
@@ -52,11 +51,11 @@ def _check_fields(schema: ProtoSchema, message: ProtoMessage, diagnostics: Diagn
     first: dict[str, str] = {}
     for element in message.fields:
         position = _place(schema, element)
-        if not is_name(element.name) or element.name in MESSAGE_MEMBERS:
-            sentence = f"the field {message.name}.{element.name} has a name that Python or the runtime uses"
+        if not is_name(element.name):
+            sentence = f"the field {message.name}.{element.name} has a name that Python uses"
             diagnostics.error("proto-name", position, sentence)
             continue
-        python = str(python_name(element.name))
+        python = str(field_name(element.name))
         if python in first:
             sentence = (
                 f"the fields {first[python]} and {element.name} of {message.name} would both be {python}"

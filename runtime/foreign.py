@@ -15,9 +15,8 @@ from google.protobuf.message import Message as Proto
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.caffemodel_reader import SavedLayer
 from caffeforge.runtime.float32 import float32_text
-from caffeforge.runtime.message import Field, Message
+from caffeforge.runtime.message import Field, Message, field_name
 from caffeforge.runtime.net import Layer
-from caffeforge.runtime.op import python_name
 from caffeforge.runtime.private_pool import PrivatePool, typed_layer, unknown
 from caffeforge.runtime.prototxt_reader import TRAINING_FIELDS
 
@@ -107,7 +106,7 @@ def _compare(
 
 def _values(message: Message | None, field: Field) -> tuple[Any, ...]:
     """Return the values of a field, one or its default if it is not repeated; an absent message is None."""
-    value = getattr(message, python_name(field.name)) if message is not None else None
+    value = getattr(message, field_name(field.name)) if message is not None else None
     if field.label == "repeated":
         return value or ()
     if value is None and field.kind != "message":

@@ -14,6 +14,17 @@ from caffeforge.runtime.op import python_name
 T = TypeVar("T")
 
 
+# What the classes of messages have or read besides their fields; the generator has the same list.
+MEMBERS = frozenset(
+    ("FIELDS", "Field", "PARAM", "TYPE", "bool", "bytes", "float", "int", "object", "present", "self", "set_")
+) | frozenset(("str", "tuple"))
+
+
+def field_name(name: str) -> str:
+    """Return a proto field's name as an attribute: one that Python or the class uses has an underscore."""
+    return f"{name}_" if name in MEMBERS else python_name(name)
+
+
 def or_default(value: T | None, default: T) -> T:
     """Return a field's value, or what the schema says that it is where it is absent."""
     return default if value is None else value
@@ -46,7 +57,7 @@ class Message:
     def present(self) -> Iterator[tuple[Field, Any]]:
         """Yield each field that is set, in declaration order; a repeated one as its tuple."""
         for field in self.FIELDS:
-            value = getattr(self, python_name(field.name))
+            value = getattr(self, field_name(field.name))
             if value is not None and value != ():
                 yield field, value
 
@@ -55,11 +66,11 @@ class Message:
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and all(
-            getattr(self, python_name(f.name)) == getattr(other, python_name(f.name)) for f in self.FIELDS
+            getattr(self, field_name(f.name)) == getattr(other, field_name(f.name)) for f in self.FIELDS
         )
 
     def __hash__(self) -> int:
-        return hash((type(self), *(getattr(self, python_name(f.name)) for f in self.FIELDS)))
+        return hash((type(self), *(getattr(self, field_name(f.name)) for f in self.FIELDS)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{f.name}={v!r}' for f, v in self.present())})"

@@ -16,8 +16,7 @@ from google.protobuf.message import Message as Proto
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import FileError
 from caffeforge.runtime.float32 import shortest
-from caffeforge.runtime.message import Field, LayerParam, Message
-from caffeforge.runtime.op import python_name
+from caffeforge.runtime.message import Field, LayerParam, Message, field_name
 
 M = TypeVar("M", bound=Message)
 
@@ -64,7 +63,7 @@ def typed(cls: type[M], proto: Proto) -> M:
     for descriptor, value in proto.ListFields():
         if descriptor.name not in fields:
             raise FileError(f"field {descriptor.full_name} is not one that {cls.__name__} has")
-        given[python_name(descriptor.name)] = _typed_field(fields[descriptor.name], value)
+        given[field_name(descriptor.name)] = _typed_field(fields[descriptor.name], value)
     return cls(**given)
 
 
@@ -75,7 +74,7 @@ def typed_layer(cls: type[LayerParam], layer: Proto) -> LayerParam:
         return typed(cls, getattr(layer, cls.PARAM.name)) if has else cls()
     fields = {field.name: field for field in cls.FIELDS}
     given = {
-        python_name(descriptor.name): _typed_field(fields[descriptor.name], value)
+        field_name(descriptor.name): _typed_field(fields[descriptor.name], value)
         for descriptor, value in layer.ListFields()
         if descriptor.name in fields
     }

@@ -213,7 +213,7 @@ def lower_col2_im(e: Emit, op: hub.Col2Im, input: Value, output: Value) -> None:
     axes = len(block_shape)
     whole = tuple(size + a + b for size, a, b in zip(image_shape, p[:axes], p[axes:], strict=True))
     grid = lib.window_count(whole, k, s, lib.zeros(axes), d)
-    rest = tuple(size - (n - 1) * t - e * (w - 1) - 1 for size, n, t, e, w in zip(whole, grid, s, d, k, strict=True))
+    rest = tuple(size - (n - 1) * t - e_ * (w - 1) - 1 for size, n, t, e_, w in zip(whole, grid, s, d, k, strict=True))
     columns = e.value(hub.Reshape(shape=(0, 0) + grid), (input,))
     e.apply(
         hub.ConvTranspose(

@@ -831,7 +831,7 @@ def emit_conv_transpose_3(
         raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:544")
     if lib.divides(d, extra):
         raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:544")
-    k = tuple(t * (n - 1) + 1 + e for n, t, e in zip(op.kernel_shape, d, extra, strict=True))
+    k = tuple(t * (n - 1) + 1 + e_ for n, t, e_ in zip(op.kernel_shape, d, extra, strict=True))
     e.layer(
         layers.Deconvolution(
             num_output=Y.shape[1],
@@ -861,7 +861,7 @@ def emit_conv_transpose_4(
         raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:556")
     d = op.dilations
     extra = op.output_padding
-    even = tuple(min(b, e) for b, e in zip(op.pads[:axes], op.pads[axes:], strict=True))
+    even = tuple(min(b, e_) for b, e_ in zip(op.pads[:axes], op.pads[axes:], strict=True))
     skipped = lib.sub(op.pads[:axes], even)
     every = e.value(
         hub.ConvTranspose(

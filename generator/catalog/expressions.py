@@ -9,6 +9,10 @@ def _when(expression: str) -> str:
     return f'ops:\n  Conv: {{when: "{expression}", layer: Convolution, blobs: [W]}}'
 
 
+def _pooling(condition: str) -> str:
+    return f"layers:\n  Pooling:\n    when: {condition}\n    rewrite: tops[0] = GlobalAveragePool(bottom)"
+
+
 ENTRIES = (
     Entry(
         "expression-syntax",
@@ -96,7 +100,7 @@ ENTRIES = (
         "type-enum",
         "a word that the field can never hold",
         "The value of an enum is compared with a word that is none of the enum's values.",
-        'layers:\n  Pooling:\n    when: pool == "MEAN"\n    rewrite: tops[0] = GlobalAveragePool(bottom)',
-        'layers:\n  Pooling:\n    when: pool == "AVE"\n    rewrite: tops[0] = GlobalAveragePool(bottom)',
+        _pooling('pool == "MEAN" and global_pooling'),
+        _pooling('pool == "AVE" and global_pooling'),
     ),
 )

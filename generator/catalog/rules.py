@@ -165,8 +165,8 @@ ENTRIES = (
         "a layer has no bottom",
         "Inputs that blobs: reads are no bottoms, and here it reads all of them. Their sizes "
         "(X.shape) can be read.",
-        "ops:\n  Relu: {layer: ReLU, blobs: [X]}",
-        "ops:\n  Relu: {layer: ReLU, blobs: ['full(X.shape[1:2], 1.0)']}",
+        "ops:\n  Conv: {layer: Convolution, blobs: [X, W, B]}",
+        "ops:\n  Conv: {layer: Convolution, blobs: [W, B]}",
     ),
     Entry(
         "kept",

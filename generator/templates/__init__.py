@@ -20,6 +20,15 @@ MODULES = ("caffe_ops", "hub", "layers", "lib", "ops")
 
 
 @cache
+def imported_names() -> frozenset[str]:
+    """Return the names that any template imports: no variable of a generated function may be called so."""
+    texts = (path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("*.j2"))
+    found = (IMPORT.fullmatch(line) for text in texts for line in text.split("\n"))
+    names = (name for match in found if match is not None for name in match["names"].split(", "))
+    return frozenset(name.split(" as ")[-1] for name in names)
+
+
+@cache
 def _environment() -> jinja2.Environment:
     import jinja2
 
