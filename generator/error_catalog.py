@@ -6,6 +6,7 @@ from caffeforge.generator.catalog import expressions, inputs, rewrites, rules
 from caffeforge.generator.catalog.entry import Entry
 
 WIDTH = 100
+NEAREST = 3  # ids that are named for one that is unknown
 CATALOG: dict[str, Entry] = {
     entry.id: entry for module in (inputs, rules, expressions, rewrites) for entry in module.ENTRIES
 }
@@ -24,8 +25,11 @@ def explain(id: str) -> str:
 
     entry = CATALOG.get(id)
     if entry is None:
-        near = get_close_matches(id, CATALOG, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(CATALOG))}"
+        words = [known for known in CATALOG if {*known.split("-")} & {*id.lower().split("-")}]
+        near = list(dict.fromkeys([*get_close_matches(id, CATALOG, NEAREST), *words]))[:NEAREST]
+        known = "it is the word in error[...] of what gen-backend prints, as unknown-field"
+        listed = " or ".join([", ".join(near[:-1]), near[-1]] if len(near) > 1 else near)
+        hint = f"did you mean {listed}?" if near else known
         raise UsageError(f"gen-backend has no error {id!r}", hint=hint)
     parts = [f"{entry.id}: {entry.title}", fill(entry.explanation, WIDTH)]
     parts += [f"{word} ({entry.file}):\n\n{_indented(text)}" for word, text in _examples(entry)]

@@ -6,6 +6,7 @@ takes literally.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -119,6 +120,8 @@ class _Composer:
     file: str
     diagnostics: Diagnostics
     events: Iterator[yaml.Event]
+    spans: dict[Position, tuple[int, int]] = field(default_factory=dict)  # of scalars: begin, end
+    commas: set[Position] = field(default_factory=set)  # texts that a comma had ended too early
     broken: bool = False  # a node is missing, so that what is said of it would be wrong
 
     def document(self) -> Node:
@@ -151,11 +154,14 @@ class _Composer:
             raise _Refused
         if isinstance(event, yaml.SequenceStartEvent):
             flow |= bool(event.flow_style)
-            return Sequence(tuple(self._node(item, depth + 1, flow) for item in self._inside()), position)
+            items = [self._node(item, depth + 1, flow) for item in self._inside()]
+            return Sequence(tuple(self._whole_items(items)), position)
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(position, depth, flow or bool(event.flow_style))
         if isinstance(event, yaml.ScalarEvent) and event.start_mark and event.end_mark:
-            raw = self.text[event.start_mark.index : event.end_mark.index]
+            start, end = event.start_mark.index, event.end_mark.index
+            raw = self.text[start:end]
+            self.spans[position] = (start, end)
             return Scalar(event.value, position, Written(raw, event.style or "", flow))
         return Scalar("", position)
 
@@ -183,9 +189,56 @@ class _Composer:
                     "yaml-duplicate", key.position, f"key {key.text!r} stands here again", hint
                 )
                 continue
+            if self._continues(entries[-1][1] if entries else None, key, value):
+                entries[-1] = (entries[-1][0], self._joined(entries[-1][1], key))
+                continue
             first[key.text] = key.position
             entries.append((key, value))
+        for _, value in entries:
+            self._report_comma(value)
         return Mapping(tuple(entries), position)
+
+    def _whole_items(self, items: list[Node]) -> list[Node]:
+        """Return a list's items; those that a comma made of one text with brackets are that text."""
+        whole: list[Node] = []
+        for item in items:
+            if whole and _is_open(whole[-1]) and _is_plain(item):
+                whole[-1] = self._joined(whole[-1], item)
+            else:
+                whole.append(item)
+        for item in whole:
+            self._report_comma(item)
+        return whole
+
+    def _continues(self, before: Node | None, key: Scalar, value: Node) -> bool:
+        """Tell whether a key without a colon is the rest of the text before it, which a comma had ended."""
+        if not isinstance(before, Scalar) or not before.written.raw or not isinstance(value, Scalar):
+            return False
+        if not _is_plain(before) or not _is_plain(key):
+            return False
+        between = self.text[self.spans[key.position][1] : self.spans[value.position][1]]
+        return value.written.raw == "" and ":" not in between
+
+    def _joined(self, before: Node, rest: Node) -> Scalar:
+        raw = self.text[self.spans[before.position][0] : self.spans[rest.position][1]]
+        self.spans[before.position] = (self.spans[before.position][0], self.spans[rest.position][1])
+        self.commas.add(before.position)
+        return Scalar(" ".join(raw.split()), before.position, Written(raw, "", True))
+
+    def _report_comma(self, node: Node) -> None:
+        if isinstance(node, Scalar) and node.position in self.commas:
+            sentence = "within { } or [ ] a comma ends a text that is not in quotes"
+            hint = f"write {json.dumps(node.text, ensure_ascii=False)}"
+            self.diagnostics.error("yaml-comma", node.position, sentence, hint)
 
     def _position(self, event: Any) -> Position:
         return Position(self.file, event.start_mark.line + 1, event.start_mark.column + 1)
+
+
+def _is_plain(node: Node) -> bool:
+    """Tell whether a node is a text within brackets or braces of YAML, and not in quotes."""
+    return isinstance(node, Scalar) and node.written.flow and not node.written.style
+
+
+def _is_open(node: Node) -> bool:
+    return isinstance(node, Scalar) and _is_plain(node) and node.text.count("(") > node.text.count(")")

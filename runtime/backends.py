@@ -90,9 +90,7 @@ def find_any(backend: str | Path | Backend | OnnxBackend) -> Backend | OnnxBacke
     if backend not in all_names() and Path(backend).is_dir():
         return _from_folder(Path(backend))
     if backend not in all_names():
-        near = difflib.get_close_matches(backend, all_names(), 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(all_names())}"
-        raise UsageError(f"there is no backend {backend!r}", hint=hint)
+        raise _missing(backend)
     return _checked(_imported(partial(import_module, f"caffeforge.generated.{backend}"), backend), backend)
 
 
@@ -100,6 +98,8 @@ def _from_folder(folder: Path) -> Backend | OnnxBackend:
     init = folder / "__init__.py"
     if not init.is_file():
         hint = "give the folder that gen-backend wrote, generated/vendorx"
+        if any((folder / name).exists() for name in ("mapping.yaml", "caffe.proto")):
+            hint = f"it holds a schema: run gen-backend {folder}, and give the folder that this writes"
         raise UsageError("there is no generated package in this folder", where=str(folder), hint=hint)
     name = _module_name(folder)
     for stale in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
@@ -110,6 +110,21 @@ def _from_folder(folder: Path) -> Backend | OnnxBackend:
     sys.modules[name] = module
     _imported(partial(spec.loader.exec_module, module), str(folder))
     return _checked(module, str(folder))
+
+
+def _missing(backend: str) -> UsageError:
+    """Return the error for a backend that is not there, with the way to one that is."""
+    name = Path(backend).name
+    near = difflib.get_close_matches(name, all_names(), 1)
+    places = [Path(above) / name for above in ("generated", ".", Path(backend).parent)]
+    written = next((str(place) for place in places if (place / "__init__.py").is_file()), "")
+    if near or written:
+        hint = f"did you mean {written or near[0]}?"
+    else:
+        known = f"there are: {', '.join(all_names())}"
+        hint = f"{known}; one of your own is the folder that gen-backend writes, as generated/{name}"
+    what = "folder" if name != backend else "backend"
+    return UsageError(f"there is no {what} {backend!r}", hint=hint)
 
 
 def _module_name(folder: Path) -> str:

@@ -163,6 +163,19 @@ class Untested(NamedTuple):
     patterns: Mapping[str, str]
 
 
+def approximate(backend: Backend) -> dict[str, list[str]]:
+    """Return the ops that are written ``only`` or ``partly`` where approximations are allowed."""
+    from caffeforge.generated.hub.coverage import LOWERINGS
+
+    found: dict[str, list[str]] = {"only": [], "partly": []}
+    own = of(backend).ops
+    for name in sorted({*own, *LOWERINGS}, key=str.lower):
+        ways = [way for entries in (own, LOWERINGS) if name in entries for way in entries[name].ways]
+        if any(way.approximate for way in ways):
+            found["only" if all(way.approximate for way in ways) else "partly"].append(name)
+    return found
+
+
 def kind(entry: Entry) -> Kind:
     """Return how an op is written: by a layer always, by layers under conditions, or by other ops only."""
     direct = [way for way in entry.ways if way.layers or way.hook]

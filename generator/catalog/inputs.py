@@ -94,6 +94,14 @@ ENTRIES = (
         "ops: {}  # a bell",
     ),
     Entry(
+        "yaml-comma",
+        "a comma ends a text within braces or brackets",
+        "In YAML's { } and [ ] a comma parts entries, so that a text with one needs quotes; without braces "
+        "and brackets around it, it needs none.",
+        "ops:\n  Relu: {layer: ReLU, fields: {negative_slope: max(0, 0.0)}}",
+        'ops:\n  Relu: {layer: ReLU, fields: {negative_slope: "max(0, 0.0)"}}',
+    ),
+    Entry(
         "yaml-shape",
         "a value of another form is due",
         "A list stands where a mapping is due, nothing where an expression is, and so on. An "

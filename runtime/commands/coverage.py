@@ -51,6 +51,7 @@ def _summary(backend: Any) -> dict[str, Any]:
     return {
         "backend": backend.name,
         "ops": {kind: [n for n, k in kinds.items() if k == kind] for kind in KINDS},
+        "approximate": coverage.approximate(backend),
         "shared_lowerings": [name for name in LOWERINGS if name not in covered.ops],
         "ops_without_rule": [name for name in OPS if name not in covered.ops and name not in LOWERINGS],
         "layers": list(covered.layers),
@@ -68,6 +69,8 @@ def _text(found: dict[str, Any]) -> str:
     lines = [f"{name} writes {sum(map(len, ops.values()))} ops"]
     lines += [line for kind, words in KINDS.items() for line in _listed(words, ops[kind])]
     lines += _listed("by lowerings that all backends share", found["shared_lowerings"])
+    titles = {"only": "only by approximate=True", "partly": "in some cases only by approximate=True"}
+    lines += [line for kind, names in found["approximate"].items() for line in _listed(titles[kind], names)]
     lines += _listed("no rule", found["ops_without_rule"])
     lines += _listed("fused by patterns of its own", found["patterns"])
     lines += [f"{name} reads {len(found['layers'])} layer types"]

@@ -83,4 +83,15 @@ def test_a_package_that_cannot_be_written_is_reported(
 def test_an_unknown_id_is_wrong_usage() -> None:
     with pytest.raises(UsageError, match="no error 'unused-lets'") as caught:
         explain("unused-lets")
-    assert caught.value.hint == "did you mean unused-let?"
+    assert caught.value.hint == "did you mean unused-let, rewrite-unused or pattern-unused?"
+
+
+def test_the_nearest_ids_are_named_by_their_words(capsys: pytest.CaptureFixture[str]) -> None:
+    for given, hint in {
+        "comma": "did you mean yaml-comma?",
+        "Unknown_Field": "did you mean unknown-field",
+        "zzz": "it is the word in error[...]",
+    }.items():
+        with pytest.raises(UsageError) as caught:
+            explain(given)
+        assert (caught.value.hint or "").startswith(hint)
