@@ -22,7 +22,7 @@ from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.layer_examples import LayerExamples
 from caffeforge.generator.mapping import MappingFile
-from caffeforge.generator.message_classes import LayerType, layer_class
+from caffeforge.generator.message_classes import LayerType
 from caffeforge.generator.patterns import Patterns
 from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, call, laid_out, literal
@@ -61,12 +61,11 @@ def files(
     """Return the package's files as {path within it: text}; errors go to the printer's diagnostics."""
     diagnostics = printer.diagnostics
     before = len(diagnostics.found)
-    names = check_schema(schema, diagnostics)
+    check_schema(schema, diagnostics)
     skeleton = _skeleton(schema, diagnostics)
     if len(diagnostics.found) > before:
         diagnostics.raise_if_any()  # what the mapping says of such a schema cannot be told
     types = message_classes.layer_types(mapping.types, schema, inheritance, diagnostics)
-    names.layer_types(types, {name: key for name, (key, _) in mapping.types.items()})
     backend = Code(mapping.backend.text)
     base = {"header": header, "backend": backend}
     hub_own.clashes(mapping.custom, hub, diagnostics)
@@ -151,7 +150,7 @@ def _net(
     if has_input:
         args.append("input=_emit.input_layer")
     if net.loose_tops is not None and known(net.loose_tops):
-        args.append(f"loose_tops=layers.{layer_class(net.loose_tops.text)}")
+        args.append(f"loose_tops=layers.{types[net.loose_tops.text].python}")
     lists = {
         "in_place": net.in_place,
         "views": net.views,

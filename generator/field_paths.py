@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.source import Source, SourceError
 
+PARAM = "param"  # all parameters of a layer: ``param.bottom`` is the field, where ``bottom`` is the tensor
+
 
 def paths_read(
-    names: Iterable[str], sources: Sequence[Source], fields: Sequence[ProtoField], schema: ProtoSchema
+    names: Iterable[str],
+    sources: Sequence[Source],
+    fields: Sequence[ProtoField],
+    schema: ProtoSchema,
+    hidden: Collection[str] = (),
 ) -> list[str]:
     """Return what is read of the fields in `names`: a path where only parts of a message are, else a name.
 
@@ -19,16 +25,23 @@ def paths_read(
         sources: the rule's expressions and rewrites.
         fields: the layer type's parameter fields.
         schema: the messages that they hold.
+        hidden: names that stand for something else than fields, unless behind ``param.``.
     """
     known = {field.name: field for field in fields}
     parts: dict[str, list[str]] = {}
-    for path in (path for source in sources for path in _paths(source, known, schema)):
+    for path in (path for source in sources for path in _paths(source, known, schema, hidden)):
         parts.setdefault(path.partition(".")[0], []).append(path)
     found: list[str] = []
     for name in names:
         paths = dict.fromkeys(parts.get(name, [name]))
         found += [name] if name in paths else paths
     return found
+
+
+def fields_of_param(sources: Iterable[Source]) -> set[str]:
+    """Return the fields that are read as ``param.pad``, whether or not there are such."""
+    nodes = (node for source in sources for node in _nodes(source) if isinstance(node, ast.Attribute))
+    return {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id == PARAM}
 
 
 def field_at(path: str, fields: Iterable[ProtoField], schema: ProtoSchema) -> ProtoField | None:
@@ -45,14 +58,21 @@ def is_covered(path: str, known: Iterable[str]) -> bool:
     return any(f"{path}.".startswith(f"{one}.") or f"{one}.".startswith(f"{path}.") for one in known)
 
 
-def _paths(source: Source, known: Mapping[str, ProtoField], schema: ProtoSchema) -> Iterator[str]:
+def _paths(
+    source: Source, known: Mapping[str, ProtoField], schema: ProtoSchema, hidden: Collection[str]
+) -> Iterator[str]:
     """Yield the path of each place where a source reads a message; to ask has() of it reads no part of it."""
     nodes = _nodes(source)
     above = {id(child): node for node in nodes for child in ast.iter_child_nodes(node)}
     for node in nodes:
-        if not isinstance(node, ast.Name) or node.id not in known or known[node.id].kind != "message":
+        first, place = node.id if isinstance(node, ast.Name) else "", above.get(id(node))
+        if first == PARAM and PARAM not in known and isinstance(place, ast.Attribute):
+            first, place = place.attr, above.get(id(place))
+        elif first in hidden:
             continue
-        field, path, place = known[node.id], node.id, above.get(id(node))
+        if first not in known or known[first].kind != "message":
+            continue
+        field, path = known[first], first
         while isinstance(place, ast.Attribute) and field.kind == "message" and field.label != "repeated":
             inner = schema.messages[field.type].field(place.attr)
             if inner is None:

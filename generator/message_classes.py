@@ -8,10 +8,9 @@ from typing import Any
 
 from caffeforge.generator.compatibility import Inheritance, Uses
 from caffeforge.generator.diagnostics import Diagnostics
-from caffeforge.generator.names import field_name
+from caffeforge.generator.names import OF_LAYERS, field_name, free_name
 from caffeforge.generator.proto import ProtoField, ProtoMessage, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, is_name, list_of, literal, tuple_of
-from caffeforge.generator.python_text import name as python_name
 from caffeforge.generator.types import ANY, BOOL, FLOAT, INT, STRING, Type
 from caffeforge.generator.yaml_source import Scalar
 
@@ -26,11 +25,13 @@ class LayerType:
     Attributes:
         param: the field of LayerParameter that holds its parameters, if there is just one.
         fields: its parameter fields, as rules name them.
+        python: its class in ``layers.py``.
     """
 
     name: str
     param: ProtoField | None
     fields: tuple[ProtoField, ...]
+    python: Code
 
     @property
     def message(self) -> str:
@@ -55,6 +56,7 @@ def layer_types(
     """
     known = {field.name: field for field in schema.messages["LayerParameter"].fields}
     found: dict[str, LayerType] = {}
+    taken = {*OF_LAYERS, *map(class_name, schema.messages), *_enum_names(schema)}
     for name, (key, params) in types.items():
         missing = [param for param in params if param.text not in known]
         if inheritance.is_inherited(key.position):
@@ -70,18 +72,26 @@ def layer_types(
         if not is_name(name):
             diagnostics.error("layer-name", key.position, f"layer type {name!r} is not an identifier")
         elif not missing and not other:
-            found[name] = _layer_type(name, [known[param.text] for param in params], schema)
+            python = free_name(name, taken)
+            taken.add(python)
+            found[name] = _layer_type(name, [known[param.text] for param in params], schema, python)
     return found
 
 
-def _layer_type(name: str, fields: Sequence[ProtoField], schema: ProtoSchema) -> LayerType:
+def _layer_type(name: str, fields: Sequence[ProtoField], schema: ProtoSchema, python: Code) -> LayerType:
     single = fields[0] if len(fields) == 1 and fields[0].kind == "message" else None
-    return LayerType(name, single, schema.messages[single.type].fields if single else tuple(fields))
+    inner = schema.messages[single.type].fields if single else tuple(fields)
+    return LayerType(name, single, inner, python)
+
+
+def _enum_names(schema: ProtoSchema) -> Iterator[str]:
+    for name in schema.enums:
+        yield from (class_name(name), f"_{class_name(name)}")
 
 
 def class_name(proto_name: str) -> Code:
     """Return the class or alias of a message or enum: nested names are joined by underscores."""
-    return python_name(proto_name.replace(".", "_"))
+    return free_name(proto_name.replace(".", "_"), OF_LAYERS)
 
 
 def python_type(field: ProtoField) -> str:
@@ -94,8 +104,8 @@ def python_type(field: ProtoField) -> str:
 class MessageFields(Mapping[str, Type]):
     """The types of a message's fields, looked up when they are read: messages hold messages to any depth."""
 
-    def __init__(self, message: ProtoMessage, schema: ProtoSchema) -> None:
-        self._fields = {field.name: field for field in message.fields}
+    def __init__(self, fields: Sequence[ProtoField], schema: ProtoSchema) -> None:
+        self._fields = {field.name: field for field in fields}
         self._schema = schema
 
     def __getitem__(self, name: str) -> Type:
@@ -115,7 +125,7 @@ def field_type(field: ProtoField, schema: ProtoSchema) -> Type:
     if field.kind == "enum":
         one = Type("string", values=tuple(value for value, _ in schema.enums[field.type].values))
     elif field.kind == "message":
-        one = Type("message", fields=MessageFields(schema.messages[field.type], schema))
+        one = Type("message", fields=MessageFields(schema.messages[field.type].fields, schema))
     else:
         one = {"float": FLOAT, "double": FLOAT, "bool": BOOL, "string": STRING, "bytes": ANY}.get(
             field.kind, INT
@@ -150,15 +160,10 @@ def context(schema: ProtoSchema, types: Mapping[str, LayerType], file: str) -> d
         ),
         "layer_table": dict_of(
             "LAYER_TYPES: Final[Mapping[str, type[LayerParam]]] = ",
-            [f"{literal(name)}: {layer_class(name)}" for name in types],
+            [f"{literal(name)}: {layer.python}" for name, layer in types.items()],
             0,
         ),
     }
-
-
-def layer_class(layer_type: str) -> Code:
-    """Return the class of a layer type."""
-    return python_name(layer_type)
 
 
 def _enum(name: str, schema: ProtoSchema, file: str) -> dict[str, Any]:
@@ -241,7 +246,7 @@ def _layer_class(layer: LayerType) -> dict[str, Any]:
         text = f"Layer ``{layer.name}``, which has no parameters."
     fields = [_field(f) for f in layer.fields] if layer.param is None else []
     return {
-        "name": layer_class(layer.name),
+        "name": layer.python,
         "type": literal(layer.name),
         "comment": doc(text),
         "base": class_name(layer.param.type) if layer.param else Code(""),

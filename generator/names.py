@@ -14,6 +14,13 @@ from caffeforge.generator.templates import imported_names
 
 # What any generated function may read: no variable that stands for a rule's name may be called so.
 TAKEN = frozenset(("bool", "bytes", "object", "op", "param", "str", "tuple", *BUILTINS)) | imported_names()
+# What layers.py imports and defines besides its classes.
+OF_LAYERS = frozenset(
+    (
+        *("Field", "Final", "LAYER_TYPES", "LayerParam", "Literal", "MESSAGES", "Mapping", "Message"),
+        *("annotations", "bool", "bytes", "float", "int", "object", "str", "tuple"),
+    )
+)
 HOOKS = "_hooks"  # ends the names by which generated code imports files with hooks
 # Words of expressions that stand for a value, whatever the rule.
 CONSTANTS = {

@@ -11,7 +11,7 @@ from caffeforge.generator.compatibility import Uses
 from caffeforge.generator.diagnostics import Position
 from caffeforge.generator.expression import Printer, Scope
 from caffeforge.generator.mapping import LayerEntry
-from caffeforge.generator.message_classes import LayerType, class_name, field_type, layer_class
+from caffeforge.generator.message_classes import LayerType, class_name, field_type
 from caffeforge.generator.names import field_name
 from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import call, literal, tuple_of
@@ -41,7 +41,7 @@ class ParameterPrinter:
             self.printer.diagnostics.unknown("unknown-layer", at, "layer type", entry.type.text, self.types)
             return "None"
         fields = self._fields(entry.fields, layer.fields, layer.message, scope)
-        return call(f"layers.{layer_class(layer.name)}", fields, 0, margin=8)
+        return call(f"layers.{layer.python}", fields, 0, margin=8)
 
     def _fields(self, entries: Entries, known: Sequence[ProtoField], message: str, scope: Scope) -> list[str]:
         printed = []

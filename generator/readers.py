@@ -11,11 +11,11 @@ from caffeforge.generator import older_schemas
 from caffeforge.generator.compatibility import Inheritance, Uses
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
-from caffeforge.generator.field_paths import field_at, is_covered, paths_read
+from caffeforge.generator.field_paths import PARAM, field_at, fields_of_param, is_covered, paths_read
 from caffeforge.generator.hooks import Hooks
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.mapping import Alternative, ConstraintRule, Rule
-from caffeforge.generator.message_classes import LayerType, default_code, field_type, layer_class
+from caffeforge.generator.message_classes import LayerType, MessageFields, default_code, field_type
 from caffeforge.generator.names import field_name, function_name, place
 from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, laid_out, literal
@@ -97,7 +97,9 @@ class Readers:
         check = Rule(constraint.type, (Alternative(at, shared, constraint.require),))
         used: set[str] = set()
         function = self._function(name, layer, check, used) | {"name": name}
-        return function, Uses(read=[(layer.message, f.name) for f in layer.fields if f.name in used])
+        return function, Uses(
+            read=[(layer.message, name) for name in layer.names if name in used - BOUND.keys()]
+        )
 
     def _reader(self, rule: Rule, layer: LayerType, inherited: bool) -> tuple[dict[str, Any], str] | None:
         """Return a type's function and table entry; None if it is inherited and the schema cannot hold it."""
@@ -107,12 +109,13 @@ class Readers:
         used: set[str] = set()
         function = own._function(name, layer, rule, used)
         own._check_fields((scalar for a in rule.alternatives for scalar in a.reads), layer)
+        sources = [s for a in rule.alternatives for s in (*sources_of(a), *(source for _, source in a.let))]
+        used = (used - BOUND.keys()) | fields_of_param(sources)
         names = [f.name for f in layer.fields if f.name in used]
         at = rule.name.position
         uses = Uses(read=[(layer.message, field) for field in names])
         guards = [_guard(field, why, place(at)) for field, why in self.inheritance.guarded(at, uses)]
-        sources = [s for a in rule.alternatives for s in (*sources_of(a), *(source for _, source in a.let))]
-        reads = paths_read(names, sources, layer.fields, self.schema)
+        reads = paths_read(names, sources, layer.fields, self.schema, BOUND)
         uses = Uses(self.inheritance.within(at, reads, layer.fields), uses.read)
         if inherited and self.inheritance.drops(layer.name, at, own.printer.diagnostics, uses):
             return None
@@ -149,7 +152,9 @@ class Readers:
     def _function(self, name: Code, layer: LayerType, rule: Rule, used: set[str]) -> dict[str, Any]:
         codes = Scope({}, taken=OWN).free(layer.names)
         fields = {f.name: self._field_name(f, code) for f, code in zip(layer.fields, codes, strict=True)}
-        names = fields | older_schemas.names(rule, layer.fields, self.printer) | BOUND
+        param = Name(PARAM, type=Type("message", fields=MessageFields(layer.fields, self.schema)))
+        older = older_schemas.names(rule, layer.fields, self.printer)
+        names = {PARAM: param} | fields | older | BOUND
         several = len(rule.alternatives) > 1 or rule.alternatives[0].when is not None
         defined: set[str] = set()
         shared = [c for c in rule.alternatives[0].require if all(c in a.require for a in rule.alternatives)]
@@ -168,7 +173,7 @@ class Readers:
             sentence = rule.otherwise or "no alternative holds"
             args = [str(literal(sentence)), str(literal(place(rule.name.position)))]
             statements.append(str(call("raise Refused", args, 0, margin=4)))
-        parameters = ["r: Read", f"param: layers.{layer_class(layer.name)}"]
+        parameters = ["r: Read", f"param: layers.{layer.python}"]
         return {
             "signature": call(f"def {name}", parameters, 0, " -> None:"),
             "comment": doc(f"What layer {layer.name} computes ({place(rule.name.position)})."),

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
-from caffeforge.generator.message_classes import LayerType, class_name, layer_class
+from caffeforge.generator.message_classes import class_name
 from caffeforge.generator.names import field_name
 from caffeforge.generator.proto import ProtoMessage, ProtoSchema
 from caffeforge.generator.python_text import is_name
-from caffeforge.generator.yaml_source import Scalar
-
-# What layers.py imports and defines besides.
-MODULE_NAMES = (
-    "Field", "Final", "LAYER_TYPES", "LayerParam", "Literal", "MESSAGES", "Mapping", "Message", "annotations",
-    "bool", "bytes", "float", "int", "object", "str", "tuple",
-)  # fmt: skip
 
 
-def check_schema(schema: ProtoSchema, diagnostics: Diagnostics) -> ClassNames:
+def check_schema(schema: ProtoSchema, diagnostics: Diagnostics) -> None:
     """Report names that Python cannot hold, and messages that hold themselves."""
     for message in schema.messages.values():
         _check_name(message.name.replace(".", "_"), _place(schema, message), "message", diagnostics)
@@ -32,9 +24,7 @@ def check_schema(schema: ProtoSchema, diagnostics: Diagnostics) -> ClassNames:
         at = schema.messages[first].field(name)
         position = Position(schema.file, at.line, at.column) if at else Position(schema.file)
         diagnostics.error("proto-recursive", position, f"a message holds itself: {held}")
-    names = ClassNames(schema, diagnostics)
-    names.schema_elements()
-    return names
+    _check_classes(schema, diagnostics)
 
 
 def _place(schema: ProtoSchema, element: object) -> Position:
@@ -82,34 +72,16 @@ def _cycles(schema: ProtoSchema) -> Iterator[list[tuple[str, str]]]:
         yield from visit(name, [])
 
 
-@dataclass
-class ClassNames:
-    """Sees to it that no two classes of ``layers.py`` have one name."""
-
-    schema: ProtoSchema
-    diagnostics: Diagnostics
-    taken: dict[str, str] = field(
-        default_factory=lambda: dict.fromkeys(MODULE_NAMES, "generated module itself")
-    )
-
-    def schema_elements(self) -> None:
-        """Report messages and enums that would be called alike."""
-        for kind, elements in (("message", self.schema.messages), ("enum", self.schema.enums)):
-            for name, element in elements.items():
-                if not is_name(name.replace(".", "_")):
-                    continue
-                python, position = str(class_name(name)), _place(self.schema, element)
-                self._take(python, f"{kind} {name}", position)
-                if kind == "enum":
-                    self._take(f"_{python}", f"enum {name}", position)
-
-    def layer_types(self, types: Mapping[str, LayerType], keys: Mapping[str, Scalar]) -> None:
-        """Report layer types that would be called as something else; `keys` is where they stand."""
-        for name in types:
-            self._take(str(layer_class(name)), f"layer type {name}", keys[name].position)
-
-    def _take(self, python: str, what: str, position: Position) -> None:
-        if python in self.taken:
-            sentence = f"the {what} would be called {python}, as the {self.taken[python]} is"
-            self.diagnostics.error("name-clash", position, sentence)
-        self.taken.setdefault(python, what)
+def _check_classes(schema: ProtoSchema, diagnostics: Diagnostics) -> None:
+    """Report messages and enums that would be called alike in ``layers.py``."""
+    taken: dict[str, str] = {}
+    elements = [("message", *entry) for entry in schema.messages.items()]
+    for kind, name, element in [*elements, *(("enum", *entry) for entry in schema.enums.items())]:
+        if not is_name(name.replace(".", "_")):
+            continue
+        python = str(class_name(name))
+        for code in (python, f"_{python}") if kind == "enum" else (python,):
+            if code in taken:
+                sentence = f"the {kind} {name} would be called {code}, as the {taken[code]} is"
+                diagnostics.error("name-clash", _place(schema, element), sentence)
+            taken.setdefault(code, f"{kind} {name}")

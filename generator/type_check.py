@@ -67,14 +67,38 @@ class TypeChecker:
         if given.optional and not any(t.kind == "none" or t.optional for t in allowed):
             text = ast.unparse(node)
             self.report("type-optional", node, f"{text} may be absent", f"ask has({text}) first")
+        elif isinstance(node, ast.List) and self._items(node, allowed):
+            pass
         elif not any(fits(present(given), t) for t in allowed) or (
             given.kind == "none" and not any(t.optional or t.kind == "none" for t in allowed)
         ):
             due = " or ".join(dict.fromkeys(str(t) for t in allowed if t.kind != "none"))
-            self.report("type", node, f"{prefix}{ast.unparse(node)} is {a(given)}, {a(due)} is due", "")
+            sentence = f"{prefix}{ast.unparse(node)} is {a(given)}, {a(due)} is due"
+            self.report("type", node, sentence, self._hidden(node))
         else:
             return present(given)
         return ANY
+
+    def _items(self, node: ast.List, allowed: tuple[Type, ...]) -> bool:
+        """Report the items of a list that its elements cannot be; tell whether there are any."""
+        element = allowed[0].element if len(allowed) == 1 and allowed[0].kind == "list" else None
+        before = self.wrong
+        self.wrong = False
+        for item in node.elts if element is not None else ():
+            silent = TypeChecker(self.functions, self.scope, lambda id, node, sentence, hint: None)
+            given = silent.infer(item, frozenset(self.scope.present))
+            if element is not None and not fits(present(given), element):
+                sentence = f"{ast.unparse(item)} is {a(given)}, {a(element)} is due"
+                self.report("type", item, sentence, self._hidden(item))
+        found, self.wrong = self.wrong, self.wrong or before
+        return found
+
+    def _hidden(self, node: ast.AST) -> str:
+        """Return how to read the field of a layer whose name stands for something else."""
+        param = self.scope.names.get("param")
+        fields = (param.type.fields if param is not None else None) or {}
+        name = node.id if isinstance(node, ast.Name) else ""
+        return f"the field is param.{name}" if name in fields and name in self.scope.names else ""
 
     def _used(self, node: ast.expr, known: frozenset[str], *allowed: Type) -> Type:
         """Return the type of a part that must be there, and of one of the types allowed, if any are named."""

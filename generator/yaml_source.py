@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.written import BREAK, Written
+from caffeforge.generator.yaml_flow import SHOWN, Flow
 
 if TYPE_CHECKING:
     import yaml
@@ -71,9 +72,8 @@ def load(text: str, file: str, diagnostics: Diagnostics) -> Mapping | None:
     if foreign is not None:
         _report_character(text, foreign.start(), file, diagnostics)
         return None
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        node = _Composer(text, file, diagnostics, yaml.parse(text, loader)).document()
+        node = _composed(text, file, diagnostics)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         position = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file)
@@ -86,6 +86,32 @@ def load(text: str, file: str, diagnostics: Diagnostics) -> Mapping | None:
         diagnostics.error("yaml-top", node.position, sentence)
         return None
     return node
+
+
+def _composed(text: str, file: str, diagnostics: Diagnostics) -> Node:
+    """Return a document; where texts in braces need quotes, all of them are reported, and it is read on.
+
+    Raises:
+        MarkedYAMLError: it is no YAML for another reason.
+    """
+    import yaml
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        list(yaml.parse(text, loader))
+    except yaml.MarkedYAMLError as error:
+        flow = Flow(text)
+        hidden = flow.hidden()
+        if not flow.spans:
+            raise
+        try:
+            list(yaml.parse(hidden, loader))
+        except yaml.MarkedYAMLError:
+            raise error from None
+        composer = _Composer(text, file, diagnostics, yaml.parse(hidden, loader))
+        composer.unquoted.update(begin for begin, _ in flow.spans)
+        return composer.document()
+    return _Composer(text, file, diagnostics, yaml.parse(text, loader)).document()
 
 
 def _report_character(text: str, index: int, file: str, diagnostics: Diagnostics) -> None:
@@ -121,7 +147,8 @@ class _Composer:
     diagnostics: Diagnostics
     events: Iterator[yaml.Event]
     spans: dict[Position, tuple[int, int]] = field(default_factory=dict)  # of scalars: begin, end
-    commas: set[Position] = field(default_factory=set)  # texts that a comma had ended too early
+    commas: set[Position] = field(default_factory=set)  # texts that a comma or bracket ends too early
+    unquoted: set[int] = field(default_factory=set)  # where texts begin whose marks are hidden from YAML
     broken: bool = False  # a node is missing, so that what is said of it would be wrong
 
     def document(self) -> Node:
@@ -162,7 +189,11 @@ class _Composer:
             start, end = event.start_mark.index, event.end_mark.index
             raw = self.text[start:end]
             self.spans[position] = (start, end)
-            return Scalar(event.value, position, Written(raw, event.style or "", flow))
+            text = event.value
+            if start in self.unquoted:
+                text = text.translate(SHOWN)
+                self.commas.add(position)
+            return Scalar(text, position, Written(raw, event.style or "", flow))
         return Scalar("", position)
 
     def _inside(self) -> Iterator[Any]:
@@ -227,9 +258,10 @@ class _Composer:
 
     def _report_comma(self, node: Node) -> None:
         if isinstance(node, Scalar) and node.position in self.commas:
-            sentence = "within { } or [ ] a comma ends a text that is not in quotes"
-            hint = f"write {json.dumps(node.text, ensure_ascii=False)}"
-            self.diagnostics.error("yaml-comma", node.position, sentence, hint)
+            sentence = "within { } or [ ] YAML takes commas and brackets for its own"
+            single = '"' in node.text and "'" not in node.text
+            quoted = f"'{node.text}'" if single else json.dumps(node.text, ensure_ascii=False)
+            self.diagnostics.error("yaml-quotes", node.position, sentence, f"write {quoted}")
 
     def _position(self, event: Any) -> Position:
         return Position(self.file, event.start_mark.line + 1, event.start_mark.column + 1)

@@ -28,11 +28,11 @@ ENTRIES = (
     Entry(
         "yaml-syntax",
         "the file is no YAML",
-        "The place is where the parser gave up, which may be behind the mistake. Most often an "
-        "expression holds a bracket, brace, comma, colon or '#': such a text needs quotes, or '|' and "
-        "lines of its own.",
-        "ops:\n  Relu: {layer: ReLU, fields: {negative_slope: alphas[0]}}",
-        'ops:\n  Relu: {layer: ReLU, fields: {negative_slope: "0.0"}}',
+        "The place is where the parser gave up, which may be behind the mistake. Often a brace or bracket is "
+        "not closed, or an expression holds a colon or '#': such a text needs quotes, or '|' and lines of "
+        "its own.",
+        "ops:\n  Relu: {layer: ReLU, fields: {negative_slope: 0.0}",
+        "ops:\n  Relu: {layer: ReLU, fields: {negative_slope: 0.0}}",
     ),
     Entry(
         "yaml-top",
@@ -94,10 +94,10 @@ ENTRIES = (
         "ops: {}  # a bell",
     ),
     Entry(
-        "yaml-comma",
-        "a comma ends a text within braces or brackets",
-        "In YAML's { } and [ ] a comma parts entries, so that a text with one needs quotes; without braces "
-        "and brackets around it, it needs none.",
+        "yaml-quotes",
+        "a text that needs quotes",
+        "Within { } and [ ] YAML takes commas and brackets for its own, so that a text with one needs "
+        "quotes. On a line of its own, with no braces and brackets around it, it needs none.",
         "ops:\n  Relu: {layer: ReLU, fields: {negative_slope: max(0, 0.0)}}",
         'ops:\n  Relu: {layer: ReLU, fields: {negative_slope: "max(0, 0.0)"}}',
     ),

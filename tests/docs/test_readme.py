@@ -17,7 +17,7 @@ from tests import checkout
 from tests.docs.blocks import Block, blocks
 
 README = checkout.ROOT / "README.md"
-FILE = re.compile(r"# (?P<name>[\w./-]+\.(?:py|yaml))\n")
+FILE = re.compile(r"(?:#|//) (?P<name>[\w./-]+\.(?:py|yaml|proto))\n")
 COMMANDS = {"caffeforge": "caffeforge.runtime.cli", "gen-backend": "caffeforge.generator.cli"}
 
 

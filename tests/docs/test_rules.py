@@ -14,9 +14,10 @@ from tests import checkout
 from tests.docs import reference
 from tests.docs.backends import application, build, written
 from tests.docs.blocks import Block, blocks
+from tests.docs.test_readme import FILE
 
 RULES = checkout.ROOT / "docs" / "rules.md"
-BLOCKS = blocks(RULES, "yaml")
+BLOCKS = [block for block in blocks(RULES, "yaml") if not FILE.match(block.text)]
 BECOMES = re.compile(r"^# (?P<op>(?:[\w, ]+ = )?[\w.]+\(.*\)) becomes (?P<layers>.+)$", re.MULTILINE)
 MARK = re.compile(r"# example(?: of error (?P<id>[\w-]+))?\n")
 HEAD = "backend: docs\nextends: bvlc\n"

@@ -88,7 +88,7 @@ def test_an_unknown_id_is_wrong_usage() -> None:
 
 def test_the_nearest_ids_are_named_by_their_words(capsys: pytest.CaptureFixture[str]) -> None:
     for given, hint in {
-        "comma": "did you mean yaml-comma?",
+        "quotes": "did you mean yaml-quotes?",
         "Unknown_Field": "did you mean unknown-field",
         "zzz": "it is the word in error[...]",
     }.items():
