@@ -43,7 +43,6 @@ PLAIN: Final = (
     "Identity",
     "If",
     "InstanceNormalization",
-    "IsInf",
     "IsNaN",
     "LRN",
     "LeakyRelu",

@@ -64,7 +64,6 @@ PLAIN: Final = (
     "Identity",
     "If",
     "InstanceNormalization",
-    "IsInf",
     "IsNaN",
     "LRN",
     "LeakyRelu",

@@ -68,7 +68,6 @@ PLAIN: Final = (
     "Identity",
     "If",
     "InstanceNormalization",
-    "IsInf",
     "IsNaN",
     "LRN",
     "LSTM",

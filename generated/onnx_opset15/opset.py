@@ -69,7 +69,6 @@ PLAIN: Final = (
     "Identity",
     "If",
     "InstanceNormalization",
-    "IsInf",
     "IsNaN",
     "LRN",
     "LSTM",

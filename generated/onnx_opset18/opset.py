@@ -78,7 +78,6 @@ PLAIN: Final = (
     "Identity",
     "If",
     "InstanceNormalization",
-    "IsInf",
     "IsNaN",
     "LRN",
     "LSTM",

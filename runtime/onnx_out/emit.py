@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,13 +46,18 @@ class OpCall:
     since: int
     attributes: tuple[tuple[Attribute, Any], ...]
     operands: list[Value | None]
-    results: list[Value]
+    results: list[Value | None]
     node: Node
     rule: str
     root: Node | None = None
     notes: tuple[str, ...] = ()
     approximate: bool = False
     proto: bytes = b""
+
+    @property
+    def main(self) -> Value | None:
+        """Its first result."""
+        return self.results[0] if self.results else None
 
     @property
     def kind(self) -> str:
@@ -64,10 +69,16 @@ class OnnxEmit(Emission[OpCall]):
     """Handed to a generated emitter, which calls `op`, or `value` and `apply` for a rewrite."""
 
     def __init__(
-        self, node: Node, rule: str, backend: OnnxBackend, counts: dict[str, int] | None = None
+        self,
+        node: Node,
+        rule: str,
+        backend: OnnxBackend,
+        counts: dict[str, int] | None = None,
+        unread: Collection[Value] = (),
     ) -> None:
         super().__init__(node, rule, counts)
         self.backend = backend
+        self.unread = unread
 
     def op(
         self,
@@ -93,16 +104,29 @@ class OnnxEmit(Emission[OpCall]):
         given = {a.name: (a, value) for a, value in self.node.op.fields()}
         attributes = tuple(self._attributes(cls, given, fields or {}))
         inputs = self._by_name(cls, given) if operands is None else self.operands(operands)
-        if len(self.node.outputs) > len(cls.outputs) and not _is_variadic(cls.outputs):
+        results = self._results()
+        if len(results) > len(cls.outputs) and not _is_variadic(cls.outputs):
             name = self.node.op.outputs[len(cls.outputs)].name
             raise Refused(f"{op_type} has no result {name} in opset {self.backend.opset}", self.rule)
         while inputs and inputs[-1] is None:
             inputs.pop()
         name = self.stem if not self.calls else self.fresh(op_type)
-        results = list(self.node.outputs)
         call = OpCall(name, op_type, "", cls.since, attributes, inputs, results, self.node, self.rule)
         self._check(cls, call)
         self.calls.append(call)
+
+    def _results(self) -> list[Value | None]:
+        """Return the node's results without those that may be left out and that nothing reads."""
+        formals = self.node.op.outputs
+        results: list[Value | None] = [
+            None
+            if value in self.unread and index < len(formals) and formals[index].option == "optional"
+            else value
+            for index, value in enumerate(self.node.outputs)
+        ]
+        while results and results[-1] is None:
+            results.pop()
+        return results
 
     def _attributes(
         self, cls: type[VersionedOp], own: Mapping[str, tuple[Attribute, Any]], fields: Mapping[str, Any]
@@ -147,7 +171,8 @@ class OnnxEmit(Emission[OpCall]):
     def _check(self, cls: type[VersionedOp], call: OpCall) -> None:
         from caffeforge.runtime.onnx_out.types import complaint
 
-        found = complaint(cls, call.operands, call.results)
+        read = [None if value in self.unread else value for value in call.results]
+        found = complaint(cls, call.operands, read)
         if found:
             raise Refused(found, self.rule)
         constrain = self.backend.constraints.get(type(self.node.op))

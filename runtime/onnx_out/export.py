@@ -15,7 +15,7 @@ from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.legalize import legalized, written_directly
 from caffeforge.runtime.lowering_notes import lowering_notes
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
-from caffeforge.runtime.onnx_out.target import OnnxTarget
+from caffeforge.runtime.onnx_out.target import OnnxTarget, unread
 from caffeforge.runtime.report import ExportResult
 from caffeforge.runtime.source import source_of
 from caffeforge.runtime.staging import disk_errors, folder, move, staging
@@ -87,7 +87,7 @@ def convert(
     from caffeforge.runtime.onnx_out.model import assemble
 
     fold_constants(graph)
-    target = OnnxTarget(backend)
+    target = OnnxTarget(backend, unread(graph))
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: written_directly(node, target))
     calls = legalized(graph, target, approximate=approximate)
     return assemble(graph, calls, backend.opset, names), calls, fused
@@ -137,13 +137,13 @@ def map_text(model: OnnxModel, backend: OnnxBackend) -> str:
         {
             "layer": model.names.of_node(call),
             "type": call.kind,
-            "tops": [model.names[value] for value in call.results],
+            "tops": [model.names[value] for value in call.results if value is not None],
             "op": (call.root or call.node).op.op_type,
             "rule": call.rule,
             "module": call.node.origin.module,
             "source_op": call.node.origin.op,
             "source": call.node.origin.source,
-            "value": call.results[0].name if call.results else "",
+            "value": call.main.name if call.main is not None else "",
         }
         for call in model.calls
     ]
@@ -163,12 +163,10 @@ def _verify(source: Source, model: OnnxModel, file: Path, accepted: float | None
     from caffeforge.runtime.verify import merge, verify
 
     known = {value.name for node in source.graph.nodes for value in node.outputs}
-    written = [call for call in model.calls if call.results and call.results[0].name in known]
-    rows = [
-        (call.results[0].name, model.names.of_node(call), call.kind, call.node.origin) for call in written
-    ]
+    written = [(call.main, call) for call in model.calls if call.main is not None and call.main.name in known]
+    rows = [(value.name, model.names.of_node(call), call.kind, call.node.origin) for value, call in written]
     outputs = [value.name for value in source.graph.outputs]
-    held = {call.results[0].name: model.names[call.results[0]] for call in written}
+    held = {value.name: model.names[value] for value, _ in written}
     held |= {name: model.names[value] for name, value in zip(outputs, model.outputs, strict=True)}
     runner = Original(open_model(file), list(held.values()))
     fed = {value.name: model.names[value] for value in model.inputs}

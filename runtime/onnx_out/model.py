@@ -62,6 +62,12 @@ class OnnxModel:
             model.metadata_props.add(key=key, value=value)
         return model
 
+    def whole(self) -> ModelProto:
+        """Return the model with its weights, copied."""
+        model = self.proto()
+        model.graph.initializer.extend(tensor(n, a.numpy(), a.dtype) for n, a in self.weights.items())
+        return model
+
     def _domains(self) -> Iterator[OperatorSetIdProto]:
         for domain in dict.fromkeys(call.domain for call in self.calls if call.domain):
             yield helper.make_opsetid(domain, 1)
@@ -76,10 +82,10 @@ class OnnxModel:
                     helper.make_value_info(name, type_proto(Value(name, array.dtype, array.shape)))
                 )
         graph.output.extend(helper.make_value_info(self.names[v], type_proto(v)) for v in self.outputs)
-        shown = set(self.outputs)
+        read = {value for call in self.calls for value in call.operands if value is not None}
         for call in self.calls:
             for value in call.results:
-                if value not in shown:
+                if value is not None and value in read and value not in self.outputs:
                     graph.value_info.append(helper.make_value_info(self.names[value], type_proto(value)))
         return graph
 
@@ -88,7 +94,7 @@ class OnnxModel:
             return renamed(call, self.names)
         proto = NodeProto(op_type=call.op_type, domain=call.domain, name=self.names.of_node(call))
         proto.input.extend("" if v is None else self.names[v] for v in call.operands)
-        proto.output.extend(self.names[v] for v in call.results)
+        proto.output.extend("" if v is None else self.names[v] for v in call.results)
         proto.attribute.extend(attribute_proto(a, value, call.name) for a, value in call.attributes)
         return proto
 
@@ -123,8 +129,9 @@ def assemble(graph: Graph, calls: Sequence[OpCall], opset: int, style: str) -> O
         names.keep(value)
     for call in listed:
         names.add_node(call)
-        for value in call.results:
-            names.keep(value)
+        for result in call.results:
+            if result is not None:
+                names.keep(result)
     held = {names[value]: value.data for value in weights if value.data is not None}
     return OnnxModel(
         names.word(graph.name or "graph"), opset, listed, list(graph.inputs), outputs, held, names

@@ -16,7 +16,8 @@ def renamed(call: OpCall, names: Names) -> NodeProto:
     (node,) = model.graph.node
     operands = (value for value in call.operands if value is not None)
     known = {info.name: names[value] for info, value in zip(model.graph.input, operands, strict=True)}
-    results = dict(zip((info.name for info in model.graph.output), call.results, strict=True))
+    given = zip((info.name for info in model.graph.output), call.results, strict=True)
+    results = {name: value for name, value in given if value is not None}
     node.name = names.of_node(call)
     node.input[:] = [known.get(name, "") for name in node.input]
     node.output[:] = [names[results[name]] if name in results else "" for name in node.output]

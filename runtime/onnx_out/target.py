@@ -9,7 +9,7 @@ from caffeforge.generated import onnx as versions
 from caffeforge.generated.hub.lowerings import RULES as LOWERINGS
 from caffeforge.runtime.arguments import arguments
 from caffeforge.runtime.backend import Alternative, Rule
-from caffeforge.runtime.graph import Node
+from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.legalize import Legalizer
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
 from caffeforge.runtime.onnx_out.emit import OnnxEmit
@@ -22,9 +22,14 @@ _KEPT: Final = Rule((Alternative(write_kept, "as it is", computed=True),))
 
 @dataclass(frozen=True)
 class OnnxTarget:
-    """See ``legalize.Target``."""
+    """See ``legalize.Target``.
+
+    Attributes:
+        unread: results that nothing reads; their types may be unknown.
+    """
 
     backend: OnnxBackend
+    unread: frozenset[Value] = frozenset()
 
     @property
     def name(self) -> str:
@@ -34,7 +39,13 @@ class OnnxTarget:
         return _KEPT if is_kept(node.op) else self.backend.rules.get(type(node.op))
 
     def lowering(self, node: Node) -> Rule | None:
-        return LOWERINGS.get(type(node.op)) if type(node.op) in self.backend.lowerings else None
+        from caffeforge.runtime.onnx_out.definition import PLACE, is_defined, write_definition
+
+        shared = LOWERINGS.get(type(node.op)) if type(node.op) in self.backend.lowerings else None
+        found = shared.alternatives if shared is not None else ()
+        if not node.op.domain and is_defined(node.op.op_type):
+            found = (*found, Alternative(write_definition, PLACE, computed=True))
+        return Rule(found) if found else None
 
     def why_not(self, node: Node) -> str:
         op = node.op.op_type
@@ -44,7 +55,8 @@ class OnnxTarget:
     def hint(self, node: Node) -> str:
         """Return the lowest opset that can express the node."""
         for opset in range(self.backend.opset + 1, versions.LAST + 1):
-            if not isinstance(Legalizer(_opset(opset), False).node(node, ()), Refusal):
+            target = OnnxTarget(_opset(opset), self.unread)
+            if not isinstance(Legalizer(target, False).node(node, ()), Refusal):
                 return f"opset {opset} can express it: onnx_opset{opset}"
         return ""
 
@@ -52,7 +64,7 @@ class OnnxTarget:
         return ""
 
     def run(self, node: Node, alternative: Alternative, counts: dict[str, int] | None) -> OnnxEmit:
-        emit = OnnxEmit(node, alternative.rule, self.backend, counts)
+        emit = OnnxEmit(node, alternative.rule, self.backend, counts, self.unread)
         if not alternative.computed:
             _refuse_computed(node, alternative)
         alternative.function(emit, node.op, *arguments(node))
@@ -69,9 +81,15 @@ def _refuse_computed(node: Node, alternative: Alternative) -> None:
             )
 
 
-def _opset(opset: int) -> OnnxTarget:
+def unread(graph: Graph) -> frozenset[Value]:
+    """Return the results that neither a node reads nor the graph gives."""
+    read = {value for node in graph.nodes for value in node.inputs} | set(graph.outputs)
+    return frozenset(value for node in graph.nodes for value in node.outputs if value not in read)
+
+
+def _opset(opset: int) -> OnnxBackend:
     from caffeforge.runtime.backends import find_any
 
     found = find_any(f"onnx_opset{opset}")
     assert isinstance(found, OnnxBackend)
-    return OnnxTarget(found)
+    return found

@@ -14,7 +14,9 @@ from caffeforge.runtime.op import Formal, VersionedOp
 _MIXED = "**"  # behind the name of a type: variadic values, each of a type of its own
 
 
-def complaint(cls: type[VersionedOp], operands: Sequence[Value | None], results: Sequence[Value]) -> str:
+def complaint(
+    cls: type[VersionedOp], operands: Sequence[Value | None], results: Sequence[Value | None]
+) -> str:
     """Return what is wrong with the types of an op's operands and results, empty if nothing is."""
     found = TYPES.get(cls.op_type, {}).get(cls.since)
     if found is None:

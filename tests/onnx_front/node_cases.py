@@ -94,7 +94,7 @@ def run(model: ModelProto, sets: Sequence[Any], rtol: float, atol: float) -> tup
             feed = {value.name: fed[value.name] for value in graph.inputs}
             found = executor.run(feed)
             for value, wanted in zip(graph.outputs, expected, strict=True):
-                problem = _difference(found[value.name], as_array(wanted), rtol, atol)
+                problem = difference(found[value.name], as_array(wanted), rtol, atol)
                 if problem:
                     return WRONG, f"{value.name}: {problem}"
     except CaffeforgeError as error:
@@ -110,7 +110,8 @@ def as_array(given: Any) -> Any:
     return found.astype(object) if found.dtype.kind in "US" else found
 
 
-def _difference(found: Any, wanted: Any, rtol: float, atol: float) -> str:
+def difference(found: Any, wanted: Any, rtol: float, atol: float) -> str:
+    """Return how two arrays differ, empty if they do not."""
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         return f"{found.dtype}{list(found.shape)} instead of {wanted.dtype}{list(wanted.shape)}"
     if found.dtype.kind == "O":
