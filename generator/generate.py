@@ -21,6 +21,7 @@ from caffeforge.generator import (
     onnx_backend,
     onnx_package,
     onnx_rules,
+    onnx_subset,
     op_versions,
     schema_folder,
     yaml_source,
@@ -30,7 +31,7 @@ from caffeforge.generator.descriptor_file import SUFFIXES, schema_in
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.library import functions
-from caffeforge.generator.python_text import Code
+from caffeforge.generator.python_text import Code, is_name
 from caffeforge.generator.schema_folder import SCHEMAS, name_of, read_text
 
 HUB_FILES = ("opset.json", "ops.yaml", "rewrites.yaml")
@@ -68,6 +69,9 @@ def generate(source: Path, includes: Sequence[Path] = ()) -> Package:
         return _hub(folder, diagnostics)
     if (folder / VERSIONS_FILE).exists():
         return _versions(folder, diagnostics) if _is_history(folder) else _opset(folder, diagnostics)
+    base = _onnx_base(folder, source)
+    if base is not None:
+        return _subset(folder, base, diagnostics)
     proto_file = source if _is_schema(source) else schema_in(folder)
     return _backend(folder, proto_file, includes, diagnostics)
 
@@ -126,6 +130,16 @@ def _versions(folder: Path, diagnostics: Diagnostics) -> Package:
 def _opset(folder: Path, diagnostics: Diagnostics) -> Package:
     """Return the package of one opset."""
     name = name_of(folder)
+    text, opset, versions, rules, hub = _opset_inputs(folder, diagnostics)
+    header = _header(name, {VERSIONS_FILE: text}, f"schemas/{name}")
+    place = Position(str(folder / VERSIONS_FILE), 1, 1)
+    return Package(name, onnx_backend.opset_files(name, opset, versions, rules, hub, header, place))
+
+
+def _opset_inputs(
+    folder: Path, diagnostics: Diagnostics
+) -> tuple[str, op_versions.Opset, op_versions.OpVersions, onnx_rules.OnnxRules, hub_schema.HubSchema]:
+    """Return an opset's description, as text and as data, all versions, the rules and the hub."""
     text = read_text(folder / VERSIONS_FILE, diagnostics)
     opset = op_versions.read_opset(text, str(folder / VERSIONS_FILE), diagnostics)
     history = SCHEMAS / "onnx"
@@ -135,9 +149,33 @@ def _opset(folder: Path, diagnostics: Diagnostics) -> Package:
     rules = _onnx_rules(read_text(history / RULES_FILE, diagnostics), history / RULES_FILE, diagnostics)
     hub = hub_ops(diagnostics)
     diagnostics.raise_if_any()
-    header = _header(name, {VERSIONS_FILE: text}, f"schemas/{name}")
-    place = Position(str(folder / VERSIONS_FILE), 1, 1)
-    return Package(name, onnx_backend.opset_files(name, opset, versions, rules, hub, header, place))
+    return text, opset, versions, rules, hub
+
+
+def _onnx_base(folder: Path, source: Path) -> Path | None:
+    """Return the folder of the opset that a mapping is a part of, None if it is one of a Caffe dialect."""
+    file = folder / "mapping.yaml"
+    if _is_schema(source) or not file.is_file() or schema_in(folder).exists():
+        return None
+    root = yaml_source.load(read_text(file, Diagnostics()), str(file), Diagnostics())
+    base = root.get("extends") if root is not None else None
+    found = SCHEMAS / base.text if isinstance(base, yaml_source.Scalar) and is_name(base.text) else None
+    return found if found is not None and (found / VERSIONS_FILE).exists() else None
+
+
+def _subset(folder: Path, base: Path, diagnostics: Diagnostics) -> Package:
+    """Return the package of a vendor's part of an opset."""
+    name, file = name_of(folder), folder / "mapping.yaml"
+    mapping_text = read_text(file, diagnostics)
+    root = yaml_source.load(mapping_text, str(file), diagnostics)
+    text, opset, versions, rules, hub = _opset_inputs(base, diagnostics)
+    assert root is not None  # it named its base
+    subset = onnx_subset.read_subset(root, diagnostics)
+    texts = {"mapping.yaml": mapping_text, f"../{base.name}/{VERSIONS_FILE}": text}
+    header = _header(name, texts, f"schemas/{name}")
+    printer = Printer(functions(), diagnostics)
+    files = onnx_backend.subset_files(subset, opset, versions, rules, hub, header, printer)
+    return Package(subset.backend.text, files)
 
 
 def _onnx_rules(text: str, file: Path, diagnostics: Diagnostics) -> onnx_rules.OnnxRules:
@@ -178,7 +216,7 @@ def _header(folder: str, texts: Mapping[str, str], command: str) -> Code:
     digest = hashlib.sha256()
     for name, text in texts.items():
         digest.update(f"{name}\0{text}\0".encode("utf-8", "surrogateescape"))
-    sources = ", ".join(f"schemas/{folder}/{name}" for name in texts)
+    sources = ", ".join(os.path.normpath(f"schemas/{folder}/{name}") for name in texts)
     lines = [MARK, f"# source:  {sources}", f"# inputs:  sha256:{digest.hexdigest()[:16]}"]
     return Code("\n".join([*lines, f"# rebuild: gen-backend {command}"]))
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from caffeforge.generator.diagnostics import Diagnostics, Position
+from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.onnx_emitters import by_name
 from caffeforge.generator.onnx_rules import OnnxRules
+from caffeforge.generator.onnx_subset import ConstraintEmitters, Subset, unknown_ops
 from caffeforge.generator.op_versions import Opset, OpVersions
+from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, literal, tuple_of
 from caffeforge.generator.templates import render
 
@@ -29,6 +34,59 @@ def opset_files(
             without a place in the opset that no rule speaks of.
     """
     diagnostics = Diagnostics()
+    context = _opset_context(name, opset, versions, rules, hub, header, place, diagnostics)
+    diagnostics.raise_if_any()
+    return _rendered(context)
+
+
+def subset_files(
+    subset: Subset,
+    opset: Opset,
+    versions: OpVersions,
+    rules: OnnxRules,
+    hub: HubSchema,
+    header: Code,
+    printer: Printer,
+) -> dict[str, str]:
+    """Return the files of the package of a vendor's part of an opset.
+
+    Raises:
+        GenerationError: the mapping has mistakes.
+    """
+    diagnostics, name = printer.diagnostics, subset.backend.text
+    context = _opset_context(name, opset, versions, rules, hub, header, subset.backend.position, diagnostics)
+    allowed = unknown_ops(subset, opset.ops, opset.number, diagnostics)
+    nothing = ProtoSchema("", "", {}, {}, b"")
+    table = ConstraintEmitters(nothing, {}, hub, printer).table(subset.constraints)
+    diagnostics.raise_if_any()
+    context |= {
+        "subset": True,
+        "source": literal(subset.source),
+        "allowed": tuple_of("ALLOWED: Final = ", allowed, 0),
+        "all_allowed": not allowed,
+    }
+    return _rendered(context) | {"constraints.py": render("onnx_constraints.py.j2", context | table)}
+
+
+def _rendered(context: dict[str, Any]) -> dict[str, str]:
+    return {
+        "__init__.py": render("onnx_backend.py.j2", context),
+        "opset.py": render("onnx_opset.py.j2", context),
+        "py.typed": "",
+    }
+
+
+def _opset_context(
+    name: str,
+    opset: Opset,
+    versions: OpVersions,
+    rules: OnnxRules,
+    hub: HubSchema,
+    header: Code,
+    place: Position,
+    diagnostics: Diagnostics,
+) -> dict[str, Any]:
+    """Return what the templates print of an opset; what is wrong goes to `diagnostics`."""
     own = {n: version.since for n in versions.ops if (version := versions.in_force(n, opset.number))}
     for op in sorted(opset.ops.items() - own.items()):
         diagnostics.error("opset-form", place, f"schemas/onnx has no {op[0]} of opset {op[1]} in force here")
@@ -40,16 +98,11 @@ def opset_files(
             sentence = f"{missing[0]} of {op_name} has no place in opset {opset.number}, no rule speaks of it"
             diagnostics.error("no-place", place, sentence, "give it a rule in schemas/onnx/rules.yaml")
         plain.append(literal(op_name))
-    diagnostics.raise_if_any()
-    context = {
+    return {
         "header": header,
         "abi": literal(ABI),
         "name": literal(name),
         "opset": literal(opset.number),
         "plain": tuple_of("PLAIN: Final = ", plain, 0),
-    }
-    return {
-        "__init__.py": render("onnx_backend.py.j2", context),
-        "opset.py": render("onnx_opset.py.j2", context),
-        "py.typed": "",
+        "subset": False,
     }

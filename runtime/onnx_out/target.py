@@ -53,7 +53,9 @@ class OnnxTarget:
         return f"{op} came with opset {found[0]}" if found and found[0] > self.backend.opset else ""
 
     def hint(self, node: Node) -> str:
-        """Return the lowest opset that can express the node."""
+        """Return the lowest opset that can express the node; what a vendor lacks no opset can give."""
+        if self.backend.allowed is not None or self.backend.constraints:
+            return ""
         for opset in range(self.backend.opset + 1, versions.LAST + 1):
             target = OnnxTarget(_opset(opset), self.unread)
             if not isinstance(Legalizer(target, False).node(node, ()), Refusal):
