@@ -79,6 +79,7 @@ class Examples:
             text = _Text()
             operands = [self._operand(arg, text, found) for arg in found.operands]
             fields = [f"{key}={ast.unparse(value)}" for key, value in found.fields]
+            operands = _placed(operands, op)
             line = f"{', '.join(found.results)} = {found.name}({', '.join([*operands, *fields])})"
             yield text.graph([line], list(found.results))
 
@@ -268,6 +269,21 @@ def refused_nodes(rule: Rule) -> Iterator[tuple[str, Node]]:
             yield place(condition.source.position), condition.refused
     if rule.refused is not None:
         yield "", rule.refused
+
+
+def _placed(operands: list[str], op: HubOp) -> list[str]:
+    """Return operands as graphs take them, where inputs that are fields have a place of their own.
+
+    More than there are operands besides these stand for all inputs: one that should be a field is computed.
+    """
+    given = [formal for formal in op.inputs if not formal.static]
+    if len(operands) > len(given) or any(formal.option == "variadic" for formal in given):
+        return operands
+    left = iter(operands)
+    placed = ["None" if formal.static else next(left, "") for formal in op.inputs]
+    while placed and placed[-1] in ("", "None") and len(placed) > len(operands):
+        placed.pop()
+    return [operand or "None" for operand in placed]
 
 
 def place_of(source: Source, node: ast.expr) -> Position:

@@ -51,26 +51,60 @@ class Untaken(NamedTuple):
     rule: str
 
 
-class Observer:
+class Watch:
+    """Notes what conditions of generated functions are."""
+
+    def __init__(self) -> None:
+        self.seen: dict[tuple[str, Condition], set[bool]] = {}
+
+    def found(self) -> list[Seen]:
+        """Return the conditions in the order of the rules."""
+        return [Seen(*key, True in values, False in values) for key, values in self.seen.items()]
+
+    def watched(
+        self,
+        subject: str,
+        conditions: Sequence[Condition],
+        function: Callable[..., None],
+        choices: Sequence[Condition] = (),
+    ) -> Watched:
+        """Return a function that notes what its conditions are; `choices` refuse nothing."""
+        for condition in (*conditions, *choices):
+            self.seen.setdefault((subject, condition), set())
+        asked: list[Condition | None] = []
+
+        def heard(index: int, value: bool) -> None:
+            condition = asked[index]
+            if condition is None:
+                return
+            if condition in choices:
+                self.seen[subject, condition].add(value)
+            elif value:
+                self.seen[subject, condition].add(False)
+            elif condition not in asked[index + 1 :]:  # the last part of it holds as well
+                self.seen[subject, condition].add(True)
+
+        found = watched(function, heard)
+        asked += _conditions_of(found.tests, conditions, choices)
+        return found
+
+
+class Observer(Watch):
     """Watches the conditions of one backend; `backend` is what must be used in its place."""
 
     def __init__(self, backend: Backend) -> None:
+        super().__init__()
         self.covered = coverage.of(backend)
-        self.seen: dict[tuple[str, Condition], set[bool]] = {}
         self.backend = replace(
             backend,
             rules={op: self._rule(full_name(op), rule) for op, rule in backend.rules.items()},
             patterns=tuple(self._pattern(pattern) for pattern in backend.patterns),
             readers={name: self._reader(name, reader) for name, reader in backend.readers.items()},
             constraints={
-                name: self._watched(name, self.covered.constraints.get(name, ()), (), check).run
+                name: self.watched(name, self.covered.constraints.get(name, ()), check).run
                 for name, check in backend.constraints.items()
             },
         )
-
-    def found(self) -> list[Seen]:
-        """Return the conditions in the order of the rules."""
-        return [Seen(*key, True in values, False in values) for key, values in self.seen.items()]
 
     def untaken(self, trials: Iterable[Trial]) -> list[Untaken]:
         """Return the alternatives for ops by which none of the examples was written, in order."""
@@ -97,11 +131,11 @@ class Observer:
         if entry is None or len(ways) != 1:
             return alternative.function
         conditions = (*ways[0].conditions, *entry.conditions)
-        return self._watched(op, conditions, ways[0].parts, alternative.function).run
+        return self.watched(op, conditions, alternative.function, ways[0].parts).run
 
     def _pattern(self, pattern: Pattern) -> Pattern:
         conditions = self.covered.patterns[pattern.name].conditions
-        return replace(pattern, function=self._watched(pattern.name, conditions, (), pattern.function).run)
+        return replace(pattern, function=self.watched(pattern.name, conditions, pattern.function).run)
 
     def _reader(self, layer: str, reader: Reader) -> Reader:
         entry = self.covered.layers.get(layer)
@@ -109,40 +143,13 @@ class Observer:
             return reader
         conditions = (*entry.conditions, *(c for way in entry.ways for c in way.conditions))
         choices = tuple(way.conditions[0] for way in entry.ways if _is_choice(way))
-        found = self._watched(layer, conditions, choices, reader.function)
+        found = self.watched(layer, conditions, reader.function, choices)
 
         def function(r: Read, param: Any) -> None:
             _try(found.ask, Read(r.layer, r.bottoms), param)
             found.run(r, param)
 
         return replace(reader, function=function)
-
-    def _watched(
-        self,
-        subject: str,
-        conditions: Sequence[Condition],
-        choices: Sequence[Condition],
-        function: Callable[..., None],
-    ) -> Watched:
-        """Return a function that notes what its conditions are; `choices` refuse nothing."""
-        for condition in (*conditions, *choices):
-            self.seen.setdefault((subject, condition), set())
-        asked: list[Condition | None] = []
-
-        def heard(index: int, value: bool) -> None:
-            condition = asked[index]
-            if condition is None:
-                return
-            if condition in choices:
-                self.seen[subject, condition].add(value)
-            elif value:
-                self.seen[subject, condition].add(False)
-            elif condition not in asked[index + 1 :]:  # the last part of it holds as well
-                self.seen[subject, condition].add(True)
-
-        found = watched(function, heard)
-        asked += _conditions_of(found.tests, conditions, choices)
-        return found
 
 
 def _is_choice(way: Way) -> bool:

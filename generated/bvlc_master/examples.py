@@ -27,7 +27,7 @@ EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Add", "bvlc/mapping.yaml:97", "def example(x0: float32[1, 3], *, c0: float32[2, 1]):\n    result = Add(x0, c0)\n    return result"),
     ("Add", "bvlc/mapping.yaml:97", "def example(x0: float32[1, 2], x1: float32[3, 1]):\n    result = Add(x0, x1)\n    return result"),
     ("And", "bvlc/mapping.yaml:141", "def example(x0: bool[2, 3], x1: bool[2, 3]):\n    result = And(x0, x1)\n    return result"),
-    ("And", "bvlc/mapping.yaml:141", "def example(x0: bool[2, 3], x1: bool[3]):\n    result = And(x0, x1)\n    return result"),
+    ("And", "bvlc/mapping.yaml:141", "def example(x0: bool[4, 3], x1: bool[3]):\n    result = And(x0, x1)\n    return result"),
     ("ArgMax", "bvlc/mapping.yaml:153", "def example(x0: float32[2, 3, 4]):\n    result = ArgMax(x0, axis=1)\n    return result"),
     ("ArgMax", "bvlc/mapping.yaml:153", "def example(x0: float32[2, 3, 4]):\n    result = ArgMax(x0, axis=2, keepdims=0)\n    return result"),
     ("ArgMax", "bvlc/mapping.yaml:153", "def example(x0: float32[2, 3, 4]):\n    result = ArgMax(x0, axis=1, select_last_index=1)\n    return result"),

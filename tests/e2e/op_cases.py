@@ -67,6 +67,7 @@ def check(cases: Sequence[OpCase], witness: Witness, folder: Path, seed: int = 0
     for case, graph in zip(cases, graphs, strict=True):
         for place, value in enumerate(graph.inputs):
             given = case.inputs[place] if place < len(case.inputs) else generator.standard_normal(value.shape)
+            given = given > 0 if value.dtype == "bool" else given
             inputs[value.name] = given.astype(value.dtype)
     due = [
         references(case, graph, {value.name: inputs[value.name] for value in graph.inputs})

@@ -1,5 +1,6 @@
 """Ops that all backends say by other ops, as Caffe's layers: real Caffe against onnxruntime and NumPy."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from tests.real_caffe.witness import Witness
 
 NAMES = {op.op_type for op in RULES}
 
+PARTIAL = ("Acosh", "Atanh", "ReduceLogSum")  # of some numbers they are NaN
+
 
 @dataclass(frozen=True)
 class Example(OpCase):
@@ -35,8 +38,13 @@ class Example(OpCase):
 
 
 def examples() -> list[OpCase]:
-    """Return all but one: onnxruntime's antialiased Resize is not PyTorch's, which is what ours is."""
-    return [Example(text) for name, _, text in EXAMPLES if name in NAMES and "antialias" not in text]
+    """Return all that read floats and give numbers for any of them.
+
+    Not an antialiased Resize: ours is PyTorch's, and onnxruntime's another.
+    """
+    found = [(name, text) for name, _, text in EXAMPLES if name in NAMES and "antialias" not in text]
+    floats = [(n, t) for n, t in found if t.startswith("def example(x0") and not re.search(r"x\d: int64", t)]
+    return [Example(text, varies=name != "IsNaN") for name, text in floats if name not in PARTIAL]
 
 
 def test_examples_of_all_lowerings(caffe: Witness, tmp_path: Path) -> None:

@@ -10,20 +10,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from caffeforge.generated.hub.examples import EXAMPLES
-from caffeforge.generated.hub.fusions import PATTERNS
-from caffeforge.generated.hub.lowerings import RULES
 from caffeforge.runtime import backends
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.coverage import without_example
-from caffeforge.runtime.emit import Emit
-from caffeforge.runtime.executor import Executor
-from caffeforge.runtime.fuse import fuse
-from caffeforge.runtime.graph import Graph, Node
-from caffeforge.runtime.legalize import arguments
-from caffeforge.runtime.refusal import Refused
 from caffeforge.runtime.rule_conditions import Observer
-from caffeforge.runtime.rule_tests import Trial, difference, graph_of, inputs_of, run_examples
+from caffeforge.runtime.rule_tests import Trial, run_examples
 
 NO_EVALUATOR = (
     "onnxruntime takes odd windows on four axes, and onnx's evaluator mistakes the batch for the channels; "
@@ -45,46 +36,6 @@ UNTAKEN = {
     "bvlc_master": {"AveragePool": 1, "Clip": 1, "Gather": 2, "HardSigmoid": 1, "LRN": 2, "MaxPool": 2},
 }
 ONLY_IN_CAFFE = "caffe."  # ops that no program but a Caffe computes; tests/e2e has them there
-PATTERN_NAMES = {pattern.name for pattern in PATTERNS}
-
-
-@pytest.mark.parametrize(("name", "text"), [(s, t) for s, _, t in EXAMPLES if s in PATTERN_NAMES])
-def test_a_fusion_computes_what_it_replaces(name: str, text: str) -> None:
-    graph = graph_of(text)
-    inputs = inputs_of(graph)
-    expected = Executor(graph).run(inputs)
-    count = len(graph.nodes)
-    pattern = [pattern for pattern in PATTERNS if pattern.name == name]
-    assert fuse(graph, pattern, lambda node: True)
-    graph.verify()
-    assert len(graph.nodes) < count
-    assert not difference(expected, Executor(graph).run(inputs))
-
-
-@pytest.mark.parametrize(("op", "text"), [(s, t) for s, _, t in EXAMPLES if s not in PATTERN_NAMES])
-def test_every_lowering_that_applies_computes_what_the_op_computes(op: str, text: str) -> None:
-    graph = graph_of(text)
-    inputs = inputs_of(graph)
-    expected = Executor(graph).run(inputs)
-    (node,) = graph.nodes
-    applied = 0
-    exact = [a for a in RULES[type(node.op)].alternatives if not a.approximate]
-    for alternative in exact:
-        emit = Emit(node, alternative.rule, backends.find("bvlc"))
-        try:
-            alternative.function(emit, node.op, *arguments(node))
-        except Refused:
-            continue
-        applied += 1
-        assert not difference(expected, Executor(_over(graph, emit.nodes)).run(inputs))
-    assert applied
-
-
-def _over(graph: Graph, nodes: list[Node]) -> Graph:
-    for node in nodes:
-        for value in node.outputs:
-            value.producer = node
-    return Graph(graph.name, graph.inputs, graph.outputs, nodes)
 
 
 @dataclass(frozen=True)
