@@ -1,5 +1,6 @@
 """LSTM, RNN and the LSTM's unit: our reader against real Caffe, with marks known and computed."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,23 +52,30 @@ def recurrent(kind: str) -> list[LayerCase]:
     return made
 
 
-@pytest.mark.parametrize("kind", ["LSTM", "RNN"])
-def test_layer_computes_what_caffe_computes(kind: str, caffe: Witness, tmp_path: Path) -> None:
-    check(recurrent(kind), caffe, tmp_path)
-
-
-def test_second_caffe_agrees(kendryte: Witness, tmp_path: Path) -> None:
-    check(recurrent("LSTM") + recurrent("RNN"), kendryte, tmp_path)
-
-
-def test_lstm_unit_computes_what_caffe_computes(caffe: Witness, tmp_path: Path) -> None:
+def lstm_unit() -> list[LayerCase]:
     r = Random(2)
     made = []
     for _ in range(COUNT):
         items, size = r.pick((1, 3)), r.size(2, 6)
         bottoms = [r.normal(1, items, size), r.normal(1, items, 4 * size), r.whole(2, 1, items)]
         made.append(LayerCase(layers.LSTMUnit(), bottoms, tops=2))
-    check(made, caffe, tmp_path)
+    return made
+
+
+CASES: dict[str, Callable[[], list[LayerCase]]] = {
+    "LSTM": lambda: recurrent("LSTM"),
+    "LSTMUnit": lstm_unit,
+    "RNN": lambda: recurrent("RNN"),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_layer_computes_what_caffe_computes(kind: str, caffe: Witness, tmp_path: Path) -> None:
+    check(CASES[kind](), caffe, tmp_path)
+
+
+def test_second_caffe_agrees(kendryte: Witness, tmp_path: Path) -> None:
+    check(recurrent("LSTM") + recurrent("RNN"), kendryte, tmp_path)
 
 
 def known_marks(cont: Floats, x: Floats) -> Net:
