@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 IMPORT = re.compile(r"from (?P<module>[\w.]+) import (?P<names>[\w, ]+)")
 
 MODULES = ("caffe_ops", "hub", "layers", "lib", "ops")
+FUNCTIONS = ("or_default",)
 
 
 @cache
@@ -67,6 +68,6 @@ def _pruned(text: str) -> str:
 
 
 def _is_read(name: str, code: str) -> bool:
-    """Tell whether code reads an imported name; a module's is followed by a dot."""
-    dot = r"\." if name in MODULES else ""
-    return re.search(rf"\b{name}\b{dot}", code) is not None
+    """Tell whether code reads an imported name; a module's is followed by a dot, a function's by its call."""
+    behind = r"\." if name in MODULES else r"\(" if name in FUNCTIONS else ""
+    return re.search(rf"\b{name}\b{behind}", code) is not None

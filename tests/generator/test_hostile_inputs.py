@@ -95,6 +95,7 @@ def test_no_text_of_an_input_becomes_code(
         package, found = result(write_inputs(folder, PLACES[place](text)))
         assert (package is None) == bool(found), (place, text)
         if package is None:
+            assert all(d.position.line and d.position.column for d in found), (place, text)
             continue
         written += 1
         contents = Contents()
