@@ -168,4 +168,6 @@ def _base_folder(name: str, folder: Path) -> Path | None:
     beside = Path(os.path.normpath(folder / ".." / name))
     if (beside / "mapping.yaml").exists() and name != name_of(folder):
         return beside
-    return SCHEMAS / name if (SCHEMAS / name).is_dir() else None
+    shipped = SCHEMAS / name
+    holds = (shipped / "mapping.yaml").exists() or schema_in(shipped).exists()
+    return shipped if holds else None
