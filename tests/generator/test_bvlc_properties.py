@@ -54,11 +54,12 @@ def _definitions(folder: Path, mapping: str | None, schema: str | None) -> Defin
 def _is_about(name: tuple[str, ...], section: str, entry: str) -> bool:
     """Tell whether a definition is what an entry of a mapping says."""
     file, *rest = name
-    subject = repr(entry)
+    subject, kind = repr(entry), entry.rpartition(".")[2]  # the class of caffe.Unpool is Unpool
     if section == "ops":
-        function = re.compile(rf"{function_name('emit', entry, 0, 1)}(_\d+)?")
+        function = re.compile(rf"{function_name('emit', kind, 0, 1)}(_\d+)?_*")
+        own = ([f"hub.{entry}"], [f"caffe_ops.{kind}"])
         return (
-            (file == "emit.py" and (bool(function.fullmatch(rest[0])) or rest[1:] == [f"hub.{entry}"]))
+            (file == "emit.py" and (bool(function.fullmatch(rest[0])) or rest[1:] in own))
             or (file == "coverage.py" and rest == ["OPS", subject])
             or (file == "examples.py" and rest[1].startswith(f"({subject},"))
         )
