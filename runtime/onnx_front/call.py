@@ -41,18 +41,25 @@ class Call:
     Attributes:
         op: the op as the file's opset defines it, with attributes that are left out filled in.
         inputs: its operands at ONNX's positions, None for one that is absent.
-        used: for each output whether it is named.
+        used: for each output up to the last one that is read whether it is.
+        outputs: how many outputs the node names.
         elements: what is known of an integer tensor's elements before the model runs.
         producer: what the file says wrote it.
         note: says of the node what was chosen where those who run it differ.
     """
 
     def __init__(
-        self, op: VersionedOp, inputs: Sequence[Value | None], used: Sequence[bool], builder: Builder
+        self,
+        op: VersionedOp,
+        inputs: Sequence[Value | None],
+        used: Sequence[bool],
+        outputs: int,
+        builder: Builder,
     ) -> None:
         self.op = op
         self.inputs = list(inputs)
         self.used = tuple(used)
+        self.outputs = outputs
         self._builder = builder
         self.elements: Callable[[Value], tuple[Dim | None, ...] | None] = builder.elements
         self.producer = builder.producer

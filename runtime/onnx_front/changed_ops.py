@@ -141,11 +141,12 @@ def transpose(call: Call) -> Sequence[Value]:
 
 @converts("Split")
 def split(call: Call) -> Sequence[Value]:
-    """Without sizes the parts are equal, as many as there are outputs."""
+    """Without sizes the parts are equal, as many as there are outputs, read or not."""
+    call.used = (*call.used, *[False] * (call.outputs - len(call.used)))
     given = call.op.fields_by_name()
     if call.operand(1) is not None or given.get("split") or given.get("num_outputs"):
         return generic.convert(call)
-    return generic.convert(call, {"num_outputs": len(call.used)})
+    return generic.convert(call, {"num_outputs": call.outputs})
 
 
 @converts("GroupNormalization")

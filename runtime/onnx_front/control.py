@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto
 
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Dense
+from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Value, constant
 from caffeforge.runtime.onnx_front.call import Unconvertible
 from caffeforge.runtime.onnx_front.kept import names_read
@@ -31,6 +32,9 @@ class Control:
         self.node = node
         self.scope = scope
         self.graphs = {a.name: a.g for a in node.attribute if a.HasField("g")}
+        for name in ("then_branch", "else_branch") if node.op_type == "If" else ("body",):
+            if name not in self.graphs:
+                raise FrontEndError(f"{node.op_type} lacks the attribute {name}")
 
     def results(self, inputs: Sequence[Value | None]) -> list[Value]:
         """Return the node's results if it can be unrolled.

@@ -50,6 +50,7 @@ def convert(
     count = len(call.used)
     if count > len(cls.outputs) and (not cls.outputs or cls.outputs[-1].option != "variadic"):
         raise Unconvertible(f"{call.op.op_type} has {len(cls.outputs)} outputs in the hub, {count} are used")
+    count = max(count, sum(formal.option == "single" for formal in cls.outputs))
     try:
         op = cls(**{python_name(name): value for name, value in known.items() if value is not None})
     except TypeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -18,6 +19,7 @@ from caffeforge.runtime.graph import Graph, Node, Origin, Value, constant
 from caffeforge.runtime.islands import needed
 from caffeforge.runtime.onnx_front import elements as shape_elements
 from caffeforge.runtime.onnx_front import generic, gradient, kept, learning_ops
+from caffeforge.runtime.onnx_front.binding import bound
 from caffeforge.runtime.onnx_front.call import Call, Unconvertible
 from caffeforge.runtime.onnx_front.control import CONTROL, Control
 from caffeforge.runtime.onnx_front.folding import folded
@@ -42,6 +44,9 @@ _NOT_FOLDED: Final = frozenset(
 
 # What a Constant node that gives its elements as an attribute of another kind holds.
 _CONSTANTS: Final = {"value_float": np.float32, "value_int": np.int64, "value_string": np.object_}
+
+
+_HUGE: Final = 1 << 26  # elements
 
 
 class Importer:
@@ -135,6 +140,9 @@ class Importer:
                     raise
                 what = f"{error.where}: {error.what}" if error.where else error.what
                 raise FrontEndError(what, where=self._place(node, index, scope), hint=error.hint) from None
+            except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+                what = f"its attributes and operands do not fit each other: {error}"
+                raise FrontEndError(what, where=self._place(node, index, scope)) from error
 
     def _place(self, node: NodeProto, index: int, scope: Scope) -> str:
         """Return what errors say of a node: its name, index, op and version, and its operands."""
@@ -186,7 +194,9 @@ class Importer:
         try:
             if node.op_type in CONTROL:
                 return Control(self, node, scope).results(inputs)
-            return self._converted(self._bound(node, scope), inputs, used)
+            return self._converted(
+                bound(node, scope.opsets.get("", 1), self._attribute), inputs, used, len(node.output)
+            )
         except Unconvertible as reason:
             del self.nodes[mark:]
             expanded = self.functions.body_of(node, inputs, scope.opsets.get("", 1))
@@ -195,39 +205,18 @@ class Importer:
             return keep(self, node, domain, used, scope, str(reason))
 
     def _converted(
-        self, op: VersionedOp, inputs: Sequence[Value | None], used: Sequence[bool]
+        self, op: VersionedOp, inputs: Sequence[Value | None], used: Sequence[bool], outputs: int
     ) -> Sequence[Value]:
         if op.op_type not in TAKE_ITEMS and not all(map(is_tensor, inputs)):
             raise Unconvertible("it takes what is no tensor")
         try:
-            return CONVERSIONS.get(op.op_type, generic.convert)(Call(op, inputs, used, self))
+            return CONVERSIONS.get(op.op_type, generic.convert)(Call(op, inputs, used, outputs, self))
         except GraphError as error:
             if op.since <= OPSET:
                 raise
             raise Unconvertible(
                 f"what opset {op.since} added has no place in the hub: {error.what}"
             ) from None
-
-    def _bound(self, node: NodeProto, scope: Scope) -> VersionedOp:
-        """Return the node's op as the file's opset defines it, with its attributes."""
-        opset = scope.opsets.get("", 1)
-        cls = versions.find(node.op_type, opset)
-        if cls is None:
-            raise FrontEndError(
-                f"ONNX has no operator {node.op_type} in opset {opset}",
-                hint="an op of a custom domain must name its domain",
-            )
-        kinds = {attribute.name: attribute.kind for attribute in cls.attributes}
-        given = {}
-        for attribute in node.attribute:
-            if attribute.name not in kinds:
-                raise FrontEndError(f"{node.op_type}-{cls.since} has no attribute {attribute.name}")
-            given[python_name(attribute.name)] = self._attribute(attribute)
-        try:
-            return cls(**given)
-        except TypeError as error:
-            missing = str(error).rpartition(": ")[2]
-            raise FrontEndError(f"{node.op_type}-{cls.since} lacks the attribute {missing}") from None
 
     def _attribute(self, attribute: AttributeProto) -> Any:
         if attribute.type == AttributeProto.TENSOR:
@@ -239,12 +228,16 @@ class Importer:
         return kept.attribute_value(attribute)
 
     def _constant(self, node: NodeProto) -> Value:
+        if len(node.attribute) != 1:
+            raise FrontEndError(f"Constant wants one attribute, {len(node.attribute)} are given")
         (attribute,) = node.attribute
         if attribute.name == "value":
             return constant("", self.tensors.array(attribute.t))
         if attribute.name == "sparse_value":
             return constant("", self.tensors.sparse(attribute.sparse_tensor))
-        dtype = _CONSTANTS[attribute.name.removesuffix("s")]
+        dtype = _CONSTANTS.get(attribute.name.removesuffix("s"))
+        if dtype is None:
+            raise FrontEndError(f"Constant has no attribute {attribute.name}")
         return constant("", Dense(np.array(kept.attribute_value(attribute), dtype)))
 
     def _foreign(
@@ -287,7 +280,7 @@ class Importer:
         results = [Value(self.helper(f"{stem}.{op.op_type.lower()}"), *kind) for kind in types]
         node = Node("", op, [self.named(o) for o in operands], results, origin)
         if op.op_type not in _NOT_FOLDED and not op.domain:
-            if is_foldable(op, operands):
+            if is_foldable(op, operands) and not _grows(operands, results):
                 return folded(node)
             made = _made_constant(op, results)
             if made is not None:
@@ -313,7 +306,13 @@ class Importer:
         return tuple(value.data.numpy().reshape(-1).tolist())
 
     def bind(self, scope: Scope, name: str, value: Value) -> None:
-        """Let `name` stand for `value` from here on; a value of its own takes the name too."""
+        """Let `name` stand for `value` from here on; a value of its own takes the name too.
+
+        Raises:
+            FrontEndError: the graph has given the name before.
+        """
+        if name in scope:
+            raise FrontEndError(f"{name} is computed twice", hint="each name stands for one value in ONNX")
         if is_tensor(value) and self._is_unnamed(value):
             wanted = scope.prefix + name
             self.taken.discard(value.name)
@@ -355,6 +354,13 @@ class Importer:
 
 def _op_text(node: NodeProto) -> str:
     return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
+def _grows(operands: Sequence[Value | None], results: Sequence[Value]) -> bool:
+    """Tell whether small constants would become a huge one, which is better computed when the model runs."""
+    given = sum(value.data.size for value in operands if value is not None and value.data is not None)
+    found = sum(math.prod(d for d in value.dims if isinstance(d, int)) for value in results)
+    return found > max(_HUGE, 4 * given)
 
 
 def _made_constant(op: Op, results: Sequence[Value]) -> Array | None:

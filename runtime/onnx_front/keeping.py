@@ -101,4 +101,7 @@ def _typed(fresh: str, name: str, kind: TypeProto | None, start: Value | None, r
         return Value(fresh, DTYPES[kind.tensor_type.elem_type], dims_of(kind, fresh))
     if start is not None:
         return Value(fresh, start.dtype, [Symbol(f"{fresh}.{axis}") for axis in range(start.rank)])
-    raise FrontEndError(f"how many dimensions its result {name} has is not known: {reason}")
+    raise FrontEndError(
+        f"how many dimensions its result {name} has is not known: {reason}",
+        hint="declare its shape in the model's value_info, or the op in the backend's mapping",
+    )

@@ -116,7 +116,9 @@ def stacked_type(node: NodeProto, operands: Mapping[str, Value], name: str) -> A
 
     None if it is one of the loop's states, or is not told.
     """
-    body = next(a.g for a in node.attribute if a.name == "body")
+    body = next((a.g for a in node.attribute if a.name == "body"), GraphProto())
+    if len(body.output) < len(node.output):
+        return None
     index = list(node.output).index(name) + 1
     if index < len(body.input) - 1:
         return None

@@ -11,6 +11,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
+from caffeforge.generated.onnx import FIRST, LAST
 from caffeforge.runtime.errors import FileError
 from caffeforge.runtime.file_kind import BINARY, kind_of
 from caffeforge.runtime.onnx_front.stripped import stripped
@@ -80,6 +81,18 @@ def _checked(file: ModelFile) -> ModelFile:
         raise FileError("this is no ONNX model: it holds no graph", where=file.name, hint=_HINT)
     if not file.proto.opset_import and file.proto.ir_version >= 3:
         raise FileError("the model does not say which opsets it is written in", where=file.name)
+    if not file.proto.graph.output:
+        raise FileError("the model has no outputs", where=file.name)
+    newest = opsets(file.proto).get("", FIRST)
+    if not FIRST <= newest <= LAST:
+        known = f"opsets {FIRST} to {LAST} are known"
+        raise FileError(f"the model is written in opset {newest} of ONNX; {known}", where=file.name)
+    if file.proto.ir_version > onnx.IR_VERSION:
+        raise FileError(
+            f"the model is of IR version {file.proto.ir_version}; up to {onnx.IR_VERSION} are known",
+            where=file.name,
+            hint="install a later onnx",
+        )
     return file
 
 

@@ -6,12 +6,13 @@ operands' ranks, or from what the model declares.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from onnx import TypeProto
 
 from caffeforge.generated import hub
-from caffeforge.runtime.errors import FrontEndError
+from caffeforge.runtime.errors import FrontEndError, GraphError
 from caffeforge.runtime.graph import Dim, Symbol, Value
 from caffeforge.runtime.op import Op
 from caffeforge.runtime.shapes import infer, infer_partial
@@ -51,9 +52,20 @@ def types_of(
             dims = ()
         elif dims is None:
             dims = _told(op, operands, declared[index] if index < len(declared) else None)
+        if isinstance(op, hub.Reshape) and dims is not None:
+            _check_reshape(operands[0], dims)
         stem = name if index == 0 else f"{name}.{index}"
         found.append((dtype, tuple(Symbol(f"{stem}.{a}") if d is None else d for a, d in enumerate(dims))))
     return found
+
+
+def _check_reshape(x: Value | None, dims: Sequence[Dim | None]) -> None:
+    """Refuse a shape of another number of elements; ONNX's inference does not."""
+    known = [d for d in dims if isinstance(d, int)]
+    if x is None or len(known) < len(dims) or not all(isinstance(d, int) for d in x.dims):
+        return
+    if math.prod(known) != math.prod(x.shape):
+        raise GraphError(f"{x.type_text()} has not the elements of shape {known}")
 
 
 def dims_of(kind: TypeProto, name: str) -> tuple[Dim, ...]:

@@ -8,14 +8,15 @@ file's own bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from secrets import token_hex
 from typing import Final
 
 from onnx import StringStringEntryProto, TensorProto
 
 from caffeforge.runtime.wire import LENGTH, Bytes, Piece, head, walk
 
-# The location that stands for the file itself; a real one is never empty.
-ITSELF: Final = ""
+# The location that stands for the file itself; no file can name it.
+ITSELF: Final = f"itself:{token_hex(16)}"
 
 LARGE: Final = 4096  # bytes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ _PACKED = frozenset(
     if hasattr(TensorProto, name)
 )
 
+_LARGEST = 4 << 30  # bytes of a sparse tensor with its zeros
+
 
 class Tensors:
     """Reads the tensors of one model; files of external data are mapped once."""
@@ -41,6 +44,10 @@ class Tensors:
         where = f"tensor {proto.name}" if proto.name else "a tensor"
         if proto.data_type == TensorProto.UNDEFINED:
             raise FrontEndError("it holds elements of no type", where=where)
+        if proto.data_type not in TensorProto.DataType.values():
+            raise FrontEndError(f"its elements are of an unknown type, {proto.data_type}", where=where)
+        if any(size < 0 for size in proto.dims):
+            raise FrontEndError(f"its shape {list(proto.dims)} has a negative size", where=where)
         try:
             if proto.data_location == TensorProto.EXTERNAL:
                 return Dense(self._external(proto))
@@ -50,10 +57,21 @@ class Tensors:
             raise FrontEndError(what, where=where) from None
 
     def sparse(self, proto: SparseTensorProto) -> Array:
-        """Return a sparse tensor with its zeros; its indices are linear or one row an element."""
+        """Return a sparse tensor with its zeros; its indices are linear or one row an element.
+
+        Raises:
+            FrontEndError: an index lies outside the tensor, or it is too large to be written out.
+        """
         values = self.array(proto.values).numpy()
         indices = self.array(proto.indices).numpy()
-        dense = np.zeros(tuple(proto.dims), values.dtype)
+        shape = tuple(proto.dims)
+        where = f"tensor {proto.values.name}"
+        limits = np.array(shape if indices.ndim == 2 else math.prod(shape))
+        if (indices < 0).any() or (indices >= limits).any() or len(indices) != len(values):
+            raise FrontEndError(f"its indices do not lie in its shape {list(shape)}", where=where)
+        if math.prod(shape) * values.itemsize > _LARGEST:
+            raise FrontEndError(f"with its zeros it is too large: {list(shape)}", where=where)
+        dense = np.zeros(shape, values.dtype)
         if indices.ndim == 2:
             dense[tuple(indices.T)] = values
         else:
@@ -62,7 +80,7 @@ class Tensors:
 
     def _external(self, proto: TensorProto) -> NDArray:
         entries = {entry.key: entry.value for entry in proto.external_data}
-        data = self._bytes(entries.get("location", ITSELF), proto.name)
+        data = self._bytes(entries.get("location", ""), proto.name)
         offset = int(entries.get("offset", 0))
         dtype: np.dtype[Any] = helper.tensor_dtype_to_np_dtype(proto.data_type)
         count = int(np.prod(proto.dims, dtype=np.int64))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from caffeforge.generated import hub
+from caffeforge.runtime.errors import FrontEndError
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.onnx_front import generic
 from caffeforge.runtime.onnx_front.call import Call, Unconvertible, static_dims
@@ -98,7 +99,7 @@ def conv_transpose(call: Call) -> Sequence[Value]:
     strides, dilations = given.get("strides") or (1,) * axes, given.get("dilations") or (1,) * axes
     extra = given.get("output_padding") or (0,) * axes
     pads = given.get("pads") or (0,) * (2 * axes)
-    mode = given.get("auto_pad") or "NOTSET"
+    mode = _auto_pad(given)
     wanted = given.get("output_shape")
     if wanted or mode.startswith("SAME"):
         sizes = static_dims(x, range(2, x.rank))
@@ -123,6 +124,13 @@ def conv_transpose(call: Call) -> Sequence[Value]:
     return generic.convert(call, fields, dropped=("auto_pad", "output_shape"))
 
 
+def _auto_pad(given: dict[str, Any]) -> str:
+    mode: str = given.get("auto_pad") or "NOTSET"
+    if mode not in ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        raise FrontEndError(f"auto_pad is {mode}, which ONNX does not know")
+    return mode
+
+
 def _windows(call: Call, weights: Value | None) -> _Windows:
     given = call.op.fields_by_name()
     kernel = given.get("kernel_shape")
@@ -137,7 +145,7 @@ def _windows(call: Call, weights: Value | None) -> _Windows:
         given.get("dilations") or (1,) * axes,
         given.get("pads") or (0,) * (2 * axes),
     )
-    mode = given.get("auto_pad") or "NOTSET"
+    mode = _auto_pad(given)
     if mode == "NOTSET":
         return windows
     if mode == "VALID":
