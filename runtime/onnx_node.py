@@ -6,6 +6,7 @@ inference, the executor and the ONNX writers all go through here, so each op is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -35,10 +36,12 @@ def _element_types() -> dict[str, int]:
 _ELEMENT_TYPES: Final[Mapping[str, int]] = _element_types()
 DTYPES: Final[Mapping[int, str]] = {number: name for name, number in _ELEMENT_TYPES.items()}
 
-# Types of less than a byte: in files two or four elements share one, in arrays each has its own.
-PACKED: Final = frozenset(
-    name for name in _ELEMENT_TYPES if name.removeprefix("u") in ("int2", "int4") or name.startswith("float4")
-)
+# Bits of types of less than a byte: in files elements share bytes, in arrays each has its own.
+PACKED: Final[Mapping[str, int]] = {
+    name: int(found[1])
+    for name in _ELEMENT_TYPES
+    if (found := re.match(r"(?:u?int|float)([246])(?!\d)", name))
+}
 
 
 def element_type(dtype: str) -> int:

@@ -79,9 +79,11 @@ class Control:
             for scan, value in zip(scans, found[1 + len(states) :], strict=True):
                 scan.append(value)
             done += 1
-        if scans and not done:
+        read = [bool(name) and self.scope.is_read(name) for name in self.node.output[len(states) :]]
+        if any(read) and not done:
             raise Unconvertible("it never runs, so that its results are empty")
-        return [*states, *(self._stacked(scan) for scan in scans)]
+        rows = zip(scans, read, strict=False)
+        return [*states, *(self._stacked(scan) if used else _unread() for scan, used in rows)]
 
     def _scan(self, inputs: Sequence[Value | None]) -> list[Value]:
         if any(info.name == "" for info in self.graphs["body"].input) or self.scope.opsets.get("", 1) < 9:
@@ -127,6 +129,11 @@ class Control:
         self.importer.initializers(graph, inner)
         self.importer.visit_all(graph.node, inner)
         return [inner.read(value.name) for value in graph.output]
+
+
+def _unread() -> Value:
+    """Return what stands for a result that nothing reads."""
+    return Value("", "float32", ())
 
 
 def _truth(value: Value | None) -> bool | None:

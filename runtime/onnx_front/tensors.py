@@ -15,14 +15,8 @@ from caffeforge.runtime.array import Array, Dense, NDArray
 from caffeforge.runtime.errors import FileError, FrontEndError
 from caffeforge.runtime.onnx_front.model_file import ModelFile
 from caffeforge.runtime.onnx_front.stripped import ITSELF
+from caffeforge.runtime.onnx_node import DTYPES, PACKED
 from caffeforge.runtime.wire import Bytes
-
-# Types whose elements take less than a byte in files.
-_PACKED = frozenset(
-    getattr(TensorProto, name)
-    for name in ("INT4", "UINT4", "INT2", "UINT2", "FLOAT4E2M1")
-    if hasattr(TensorProto, name)
-)
 
 _LARGEST = 4 << 30  # bytes of a sparse tensor with its zeros
 
@@ -84,8 +78,8 @@ class Tensors:
         offset = int(entries.get("offset", 0))
         dtype: np.dtype[Any] = helper.tensor_dtype_to_np_dtype(proto.data_type)
         count = int(np.prod(proto.dims, dtype=np.int64))
-        packed = proto.data_type in _PACKED
-        size = int(entries.get("length", 0)) if packed else count * dtype.itemsize
+        packed = PACKED.get(DTYPES[proto.data_type])
+        size = -(-count * packed // 8) if packed else count * dtype.itemsize
         length = int(entries.get("length", size))
         if offset + length > len(data) or length < size:
             raise FileError(

@@ -30,7 +30,9 @@ def write_kept(e: OnnxEmit, op: Any, *_: object) -> None:
     from onnx import ModelProto
 
     model = ModelProto.FromString(op.model)
-    (node,) = model.graph.node
+    *before_it, node = model.graph.node
+    if before_it:
+        raise Refused("it reads a sequence of tensors", e.rule)
     old = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 1)
     for inner in _nodes(node):
         if inner.domain not in ("", "ai.onnx"):
