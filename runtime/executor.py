@@ -201,7 +201,12 @@ class _References(_Step):
 
     def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
         for node, function in self.functions:
-            results = function(node.op, [_operand(value, known) for value in node.inputs])
+            operands = [_operand(value, known) for value in node.inputs]
+            try:
+                results = function(node.op, operands)
+            except CaffeforgeError as error:
+                what = f"{error.where}: {error.what}" if error.where else error.what
+                raise CaffeforgeError(what, where=f"node {node.name}", hint=error.hint) from None
             if len(results) != len(node.outputs):
                 raise GraphError(
                     f"the reference of {node.op.domain}.{node.op.op_type} gives {len(results)} results, "

@@ -15,6 +15,7 @@ import onnx
 import onnx.inliner
 from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
+from caffeforge.generated import onnx as versions
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import FileError, FrontEndError
 from caffeforge.runtime.onnx_front.kept import inner_graphs, names_read
@@ -66,6 +67,7 @@ class _Rewriter:
         self.capped: set[str] = set()  # those of `positive` that are 6 at most
         self.made: dict[str, NDArray] = {}
         self.taken = _names(model.graph)
+        self.index = 0  # of the node at hand in its graph
         self.pairs = self.weights = 0
         self.put_back: list[str] = []
 
@@ -74,7 +76,10 @@ class _Rewriter:
         for tensor in graph.initializer:
             if tensor.data_type != onnx.TensorProto.STRING:
                 self.constants[tensor.name] = numpy_helper.to_array(tensor)
-        nodes = [new for node in graph.node for new in self._rewritten(node)]
+        nodes: list[NodeProto] = []
+        for index, node in enumerate(graph.node):
+            self.index = index
+            nodes += self._rewritten(node)
         outputs = {value.name for value in graph.output}
         nodes = _read(nodes, outputs)
         del graph.node[:]
@@ -179,7 +184,7 @@ class _Rewriter:
             if not how.same(before[1]):
                 raise FrontEndError(
                     f"{integers} is read by another scale or zero point than it was written by",
-                    where=f"node {node.name or numbers} ({node.op_type})",
+                    where=f"node {node.name or numbers} (number {self.index}, {self._op_text(node)})",
                     hint="such a model has no float model behind it: leave dequantize out",
                 )
             self.pairs += 1
@@ -188,6 +193,12 @@ class _Rewriter:
             if before[0] in self.capped:
                 self.capped.add(numbers)
             yield helper.make_node("Identity", [before[0]], [numbers], name=node.name)
+
+    def _op_text(self, node: NodeProto) -> str:
+        """Return what errors call an op: its name and version, and its operands."""
+        found = versions.find(node.op_type, self.opset) if node.domain in ("", "ai.onnx") else None
+        version = f"-{found.since}" if found else f" of {node.domain}"
+        return f"{node.op_type}{version} of ({', '.join(node.input)})"
 
     def _moved(self, node: NodeProto) -> Iterator[NodeProto]:
         """Yield a node on floats for one that moves integers of one scale."""

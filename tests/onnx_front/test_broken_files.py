@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,9 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 pytest.importorskip("onnxruntime")
 
+from caffeforge.runtime import onnx_front
 from caffeforge.runtime.cli import main
+from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.onnx_front import Importer, open_model, read
 
@@ -167,6 +170,33 @@ def test_a_broken_file_is_refused_in_a_sentence(
     assert captured.out == "" and captured.err.startswith("error: ")
     assert sentence in captured.err
     assert len(captured.err.splitlines()) <= 2  # the sentence and a hint
+
+
+def test_no_conversion_says_itself_where_it_is() -> None:
+    """The importer does, for all of them: the node, its index, its op's version, and its operands' types."""
+    folder = Path(onnx_front.__file__).parent
+    placed = {
+        path.name
+        for path in folder.glob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id in ("FrontEndError", "GraphError", "CaffeforgeError")
+        and any(keyword.arg == "where" for keyword in call.keywords)
+    }
+    # Those that read tensors, inputs and files, and what rewrites or runs a model: they name what they mean.
+    assert placed == {"dequantized.py", "importer.py", "interface.py", "kept.py", "original.py", "tensors.py"}
+
+
+def test_a_kept_node_that_fails_is_named(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    net (float[2,3] x, bool c, int64[2] s) => (float[a,b] y) {
+        y = If (c) < then_branch = yes () => (float[a,b] t) { t = Reshape(x, s) },
+                     else_branch = no () => (float[a,b] e) { e = Neg(x) } > }"""
+    feed = {"x": np.ones((2, 3), np.float32), "c": np.array(True), "s": np.array([4, 5])}
+    executor = Executor(read(onnx.parser.parse_model(text), feed).graph)
+    with pytest.raises(CaffeforgeError, match=r"^node y: onnx\.If: it fails: "):
+        executor.run(feed)
 
 
 def test_what_would_be_huge_is_not_computed_when_the_model_is_read() -> None:
