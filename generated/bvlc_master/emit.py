@@ -1255,64 +1255,50 @@ def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
     e.apply(hub.MatMul(), (A, B), (Y,))
 
 
-def emit_global_average_pool_1(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:721)."""
+def emit_global_average_pool(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
+    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:720)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:721")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:721")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
-def emit_global_average_pool_2(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> other ops (bvlc/mapping.yaml:724)."""
-    if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:724")
-    e.apply(hub.ReduceMean(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
-
-
-def emit_global_max_pool_1(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:732)."""
+def emit_global_max_pool(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
+    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:729)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:732")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:730")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
-def emit_global_max_pool_2(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> other ops (bvlc/mapping.yaml:735)."""
-    if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:735")
-    e.apply(hub.ReduceMax(axes=tuple(i + 2 for i in range(X.rank - 2))), (X,), (Y,))
-
-
 def emit_greater_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Threshold (bvlc/mapping.yaml:743)."""
+    """Greater -> Threshold (bvlc/mapping.yaml:739)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:743")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:739")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:743")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:739")
     e.layer(layers.Threshold(threshold=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_greater_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Power + Threshold (bvlc/mapping.yaml:747)."""
+    """Greater -> Power + Threshold (bvlc/mapping.yaml:743)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:747")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:743")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:747")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:743")
     top = e.layer(layers.Power(scale=-1), (B,))
     e.layer(layers.Threshold(threshold=-lib.scalar(A)), (top,), tops=(C,))
 
 
 def emit_greater_3(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> other ops (bvlc/mapping.yaml:754)."""
+    """Greater -> other ops (bvlc/mapping.yaml:750)."""
     if lib.is_scalar(A):
-        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:754")
+        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:750")
     if lib.is_scalar(B):
-        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:754")
+        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:750")
     e.apply(hub.Greater(), (e.value(hub.Sub(), (A, B)), 0.0), (C,))
 
 
 def emit_greater_or_equal(e: Emit, op: hub.GreaterOrEqual, A: Value, B: Value, C: Value) -> None:
-    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:762)."""
+    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:758)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (B, A)),), (C,))
 
 
@@ -1324,7 +1310,7 @@ def emit_group_normalization(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:766)."""
+    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:762)."""
     count = lib.product(X.shape[1:]) // op.num_groups
     groups = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(0, op.num_groups, -1))), (X,))
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (groups,))
@@ -1348,7 +1334,7 @@ def emit_gru(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """GRU -> other ops (bvlc/mapping.yaml:795)."""
+    """GRU -> other ops (bvlc/mapping.yaml:791)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
@@ -1359,7 +1345,7 @@ def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:799)."""
+    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:795)."""
     top = e.layer(layers.Power(scale=-op.alpha, shift=1 - op.beta), (X,))
     top = e.layer(layers.ReLU(), (top,))
     top = e.layer(layers.Power(scale=-1, shift=1), (top,))
@@ -1367,9 +1353,9 @@ def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (bvlc/mapping.yaml:810)."""
+    """Identity -> Parameter (bvlc/mapping.yaml:806)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:810")
+        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:806")
     e.layer(
         layers.Parameter(shape=layers.BlobShape(dim=input.shape[:])),
         (),
@@ -1379,9 +1365,9 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (bvlc/mapping.yaml:815)."""
+    """Identity -> Split (bvlc/mapping.yaml:811)."""
     if lib.is_constant(input):
-        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:815")
+        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:811")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
@@ -1393,7 +1379,7 @@ def emit_instance_normalization(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:822)."""
+    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:818)."""
     count = lib.product(input.shape[2:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (input,))
     centred = e.layer(layers.Bias(axis=0), (input, means))
@@ -1413,14 +1399,14 @@ def emit_layer_normalization(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:847)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:843)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:851")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:851")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:851")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
     count = lib.product(X.shape[start:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
@@ -1439,38 +1425,38 @@ def emit_layer_normalization(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:879)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:875)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:884)."""
+    """Less -> other ops (bvlc/mapping.yaml:880)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:888)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:884)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:892)."""
+    """Log -> Log (bvlc/mapping.yaml:888)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:897)."""
+    """LRN -> LRN (bvlc/mapping.yaml:893)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:897")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:893")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:897")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:893")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:900)."""
+    """LRN -> other ops (bvlc/mapping.yaml:896)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:900")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:896")
     places = lib.product(X.shape[2:])
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
@@ -1478,11 +1464,11 @@ def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:908)."""
+    """LRN -> other ops (bvlc/mapping.yaml:904)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:908")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:904")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:908")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:904")
     channels = X.shape[1]
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
@@ -1519,20 +1505,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:918)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:914)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:923)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:919)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:919")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:919")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:919")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:923")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:919")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1542,15 +1528,15 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:931)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:927)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:931")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:927")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:931")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:927")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:931")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:927")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:931")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:927")
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
@@ -1560,37 +1546,37 @@ def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:940)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:936)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:940")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:936")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:940")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:936")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:940")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:936")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:942)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:938)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:942")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:938")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:942")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:938")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:942")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:938")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:945)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:941)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:945")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:941")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:945")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:941")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:945")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:941")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:945")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:941")
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
@@ -1598,81 +1584,81 @@ def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:952)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:948)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:952")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:948")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:952")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:948")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:954)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:950)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:954")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:950")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:967)."""
+    """Max -> other ops (bvlc/mapping.yaml:963)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:967")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:963")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:969)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:965)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:969")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:965")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:969",
+            "bvlc/mapping.yaml:965",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:972)."""
+    """Max -> other ops (bvlc/mapping.yaml:968)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:972")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:968")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:972")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:968")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:972")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:968")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:972")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:968")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:974)."""
+    """Max -> other ops (bvlc/mapping.yaml:970)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:970")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:970")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:970")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:970")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:976)."""
+    """Max -> other ops (bvlc/mapping.yaml:972)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:976")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:972")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:978)."""
+    """Max -> other ops (bvlc/mapping.yaml:974)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:978")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:974")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:978")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:974")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:978")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:974")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1681,13 +1667,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:980)."""
+    """Max -> other ops (bvlc/mapping.yaml:976)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:980")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:976")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:980")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:976")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:980")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:976")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1700,7 +1686,7 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1001",
+            "bvlc/mapping.yaml:997",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1731,11 +1717,11 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:1006)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:1002)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1001",
+            "bvlc/mapping.yaml:997",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1743,9 +1729,9 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1006")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1002")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:1006")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:1002")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1762,11 +1748,11 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1017)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1013)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1001",
+            "bvlc/mapping.yaml:997",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1774,11 +1760,11 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1017")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1013")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:1017")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:1013")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:1017")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:1013")
     over = lib.caffe_overhang(X.shape[2:], op.kernel_shape, op.strides, begins)
     every = e.value(
         hub.MaxPool(
@@ -1792,35 +1778,35 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1022)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1018)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1001",
+            "bvlc/mapping.yaml:997",
         )
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1022")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1018")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:1022")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:1018")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:1022")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:1018")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1026)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1022)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1001",
+            "bvlc/mapping.yaml:997",
         )
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:1026")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:1022")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1835,15 +1821,15 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1031)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1027)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1001",
+            "bvlc/mapping.yaml:997",
         )
     axes = len(op.kernel_shape)
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:1031")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:1027")
     begins = op.pads[:axes]
     padded = e.value(
         hub.Pad(
@@ -1860,17 +1846,17 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:1035)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:1031)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1001",
+            "bvlc/mapping.yaml:997",
         )
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:1035")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:1031")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:1035")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:1031")
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1881,15 +1867,15 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1045)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1041)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1001",
+            "bvlc/mapping.yaml:997",
         )
     axes = len(op.kernel_shape)
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:1045")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:1041")
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
@@ -1911,11 +1897,11 @@ def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:1066)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:1062)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1067")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1063")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1067")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1063")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1929,11 +1915,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1080)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1076)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1076")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1072")
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1080")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1076")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1943,53 +1929,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1082)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1078)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1076")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1072")
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1082")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1078")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1092)."""
+    """Min -> other ops (bvlc/mapping.yaml:1088)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1092")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1088")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1092")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1088")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1092")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1088")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1092")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1088")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1094)."""
+    """Min -> other ops (bvlc/mapping.yaml:1090)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1094")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1090")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1094")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1090")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1094")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1090")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1094")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1090")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1096)."""
+    """Min -> other ops (bvlc/mapping.yaml:1092)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1096")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1092")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1098)."""
+    """Min -> other ops (bvlc/mapping.yaml:1094)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1098")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1094")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1098")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1094")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1998,11 +1984,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1100)."""
+    """Min -> other ops (bvlc/mapping.yaml:1096)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1100")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1096")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1100")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1096")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -2011,40 +1997,40 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:1111)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:1107)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1111")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1107")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1111")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1107")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1111")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1107")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1115)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1111)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1115")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1111")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1115")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1111")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:1117)."""
+    """Mul -> Power (bvlc/mapping.yaml:1113)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1117")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1113")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1117")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1113")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:1121)."""
+    """Mul -> Scale (bvlc/mapping.yaml:1117)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1121")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1117")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1121")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1117")
     span = lib.span_of(A.shape, B.shape)
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
@@ -2055,13 +2041,13 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1130)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1126)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1130")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1126")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1130")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1126")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1130")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1126")
     e.apply(
         caffe_ops.MulAlong(axis=lib.run_axis(A.shape, B.shape)),
         (A, e.value(hub.Reshape(shape=lib.run_shape(A.shape, B.shape)), (B,))),
@@ -2070,67 +2056,67 @@ def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1132)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1128)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1132")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1128")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1132")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1128")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1134)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1130)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1134")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1130")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1136)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1132)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:1136",
+            "bvlc/mapping.yaml:1132",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1138)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1134)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1138")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1134")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1138")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1134")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:1153)."""
+    """Neg -> Power (bvlc/mapping.yaml:1149)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:1158)."""
+    """Not -> Power (bvlc/mapping.yaml:1154)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:1164)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:1160)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1164")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1160")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1164")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1160")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1164")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1160")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:1167)."""
+    """Or -> other ops (bvlc/mapping.yaml:1163)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1167")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1163")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1167")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1163")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -2139,21 +2125,21 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1184)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1180)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1184")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1180")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1186)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1182)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1186")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1182")
     value = op.constant_value if op.constant_value is not None else 0.0
     inner = tuple(max(0, -p[0]) for p in pairs)
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
@@ -2163,19 +2149,19 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1190)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1186)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1190")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1186")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1190")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1186")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1190")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1186")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1190")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1186")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2188,10 +2174,10 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1193)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1189)."""
     pads = e.known(op.pads)
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1193")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1189")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -2222,10 +2208,10 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1204)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1200)."""
     pads = e.known(op.pads)
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1204")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1200")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
@@ -2237,49 +2223,49 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:1217)."""
+    """Pow -> Power (bvlc/mapping.yaml:1213)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1213")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1213")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:1221)."""
+    """Pow -> Exp (bvlc/mapping.yaml:1217)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1221")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1217")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1221")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1217")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1221")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1217")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1232)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1228)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1232")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1228")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1232")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1228")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1232")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1228")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1237)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1233)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1237")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1233")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1237")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1233")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1237")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1233")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:1241)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:1237)."""
     e.apply(
         hub.Sub(),
         (
@@ -2291,70 +2277,70 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:1248)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:1244)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1256)."""
+    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1252)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1256")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1252")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1256")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1252")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1256")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1252")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1256")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1252")
     e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1259)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1255)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1259")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1255")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1259")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1255")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1259")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1255")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1259")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1255")
     dropped = e.value(hub.ReduceL1(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_l1_3(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1263)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1259)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1263")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1259")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1282)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1278)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1278")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1274")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1282")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1278")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1282")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1278")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1282")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1278")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1282")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1278")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1284)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1280)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1278")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1274")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1284")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1280")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2364,12 +2350,12 @@ def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1289)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1285)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1278")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1274")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1289")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1285")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2377,69 +2363,69 @@ def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1310)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1306)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1310")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1306")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1310")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1306")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1310")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1306")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction (bvlc/mapping.yaml:1312)."""
+    """ReduceMean -> Reduction (bvlc/mapping.yaml:1308)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1312")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1308")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1312")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1308")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1312")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1308")
     e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1315)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1311)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1315")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1311")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1315")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1311")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1315")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1311")
     dropped = e.value(hub.ReduceMean(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1319)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1315)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1319")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1315")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1319")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1315")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1319")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1315")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1321)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1317)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1321")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1317")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2449,12 +2435,12 @@ def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1326)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1322)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1326")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1322")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2462,7 +2448,7 @@ def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1340)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1336)."""
     e.apply(
         hub.Neg(),
         (
@@ -2480,43 +2466,43 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1347)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1343)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1347")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1343")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction (bvlc/mapping.yaml:1349)."""
+    """ReduceSum -> Reduction (bvlc/mapping.yaml:1345)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1349")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1345")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1349")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1345")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1349")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1345")
     e.layer(layers.Reduction(axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1352)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1348)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1352")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1348")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1352")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1348")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1352")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1348")
     dropped = e.value(hub.ReduceSum(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1356)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1352)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1356")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1352")
     e.apply(
         hub.Mul(),
         (
@@ -2528,52 +2514,52 @@ def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1369)."""
+    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1365)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1369")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1365")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1369")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1365")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1369")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1365")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1369")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1365")
     e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1372)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1368)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1372")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1368")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1372")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1368")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1372")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1368")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1372")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1368")
     dropped = e.value(hub.ReduceSumSquare(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_sum_square_3(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1376)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1372)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1376")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1372")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1385)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1381)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1389)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1385)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1390")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1386")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2582,10 +2568,10 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1399)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1395)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1403")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1399")
     count = lib.product(X.shape[start:])
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
@@ -2610,26 +2596,26 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1427)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1423)."""
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1427")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1423")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1427")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1423")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1427")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1423")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1427")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1423")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1427")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1423")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1429")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1425")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1429")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1425")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1429")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1425")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1429")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1425")
     size = R.shape[2]
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
@@ -2660,47 +2646,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1454)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1450)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1460)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1456)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1473)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1469)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1473")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1469")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1473")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1469")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1475)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1471)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1475")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1471")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1475")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1471")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1475")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1471")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1480)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1476)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2708,11 +2694,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1480")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1476")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1480")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1476")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1480")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1476")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2723,7 +2709,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1486)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1482)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2731,13 +2717,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1486")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1482")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1486")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1482")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1486")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1482")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1486")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1482")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2748,16 +2734,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1492)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1488)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1492")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1488")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1492")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1488")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2771,7 +2757,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1497)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1493)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2779,13 +2765,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     strides = lib.steps_along(along, by, data.rank)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1497")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1493")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1497")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1493")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1497")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1493")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1497")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1493")
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
@@ -2797,13 +2783,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1504)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1500)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1504")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1500")
     along = lib.slice_axes(op.axes, len(starts))
     at = lib.first_step(by)
     part = e.value(
@@ -2823,17 +2809,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1518)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1514)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1523)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1519)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1527)."""
+    """Split -> Slice (bvlc/mapping.yaml:1523)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2843,148 +2829,148 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1536)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1532)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1541)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1537)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1546)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1542)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1546")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1542")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1546")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1542")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1546")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1542")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1549)."""
+    """Sub -> Power (bvlc/mapping.yaml:1545)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1549")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1545")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1549")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1545")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1553)."""
+    """Sub -> Power (bvlc/mapping.yaml:1549)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1553")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1549")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1553")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1549")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1557)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1553)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1557")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1553")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1559)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1555)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1559")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1555")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1570)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1566)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1570")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1566")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1572)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1568)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1572")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1568")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1572",
+            "bvlc/mapping.yaml:1568",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1575)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1571)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1575")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1571")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1577)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1573)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1577")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1573")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1586)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1582)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1593)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1589)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1593")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1589")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1595)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1591)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1595")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1591")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1595")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1591")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1598)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1594)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1598")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1594")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1598")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1594")
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1609)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1605)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1609")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1605")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1619)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1615)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1619")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1615")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1621)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1617)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1621")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1617")
     steady = op.perm[0] == 0
     column = e.value(hub.Reshape(shape=(swap[0], 1, swap[1] * swap[2], swap[3])), (data,))
     exchanged = e.value(caffe_ops.Exchange(size=swap[2]), (column,))
@@ -2992,10 +2978,10 @@ def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1626)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1622)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1626")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1622")
     steady = op.perm[0] == 0
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
@@ -3004,18 +2990,18 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1638)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1634)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1645)."""
+    """Where -> other ops (bvlc/mapping.yaml:1641)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1645")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1641")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1645")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1641")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1645")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1641")
     e.apply(
         hub.Add(),
         (
@@ -3027,13 +3013,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1647)."""
+    """Where -> other ops (bvlc/mapping.yaml:1643)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1647")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1643")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1647")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1643")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1647")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1643")
     e.apply(
         hub.Add(),
         (
@@ -3045,18 +3031,18 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1649)."""
+    """Where -> other ops (bvlc/mapping.yaml:1645)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1649")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1645")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1651",
+            "bvlc/mapping.yaml:1647",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1651",
+            "bvlc/mapping.yaml:1647",
         )
     on = lib.element_type("float32")
     gate = e.value(hub.Cast(to=on), (condition,))
@@ -3215,258 +3201,248 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_gemm_8, "bvlc/mapping.yaml:707"),
         ),
     ),
-    hub.GlobalAveragePool: Rule(
-        (
-            Alternative(emit_global_average_pool_1, "bvlc/mapping.yaml:721"),
-            Alternative(emit_global_average_pool_2, "bvlc/mapping.yaml:724"),
-        ),
-    ),
-    hub.GlobalMaxPool: Rule(
-        (
-            Alternative(emit_global_max_pool_1, "bvlc/mapping.yaml:732"),
-            Alternative(emit_global_max_pool_2, "bvlc/mapping.yaml:735"),
-        ),
-    ),
+    hub.GlobalAveragePool: Rule((Alternative(emit_global_average_pool, "bvlc/mapping.yaml:720"),)),
+    hub.GlobalMaxPool: Rule((Alternative(emit_global_max_pool, "bvlc/mapping.yaml:729"),)),
     hub.Greater: Rule(
         (
-            Alternative(emit_greater_1, "bvlc/mapping.yaml:743"),
-            Alternative(emit_greater_2, "bvlc/mapping.yaml:747"),
-            Alternative(emit_greater_3, "bvlc/mapping.yaml:754"),
+            Alternative(emit_greater_1, "bvlc/mapping.yaml:739"),
+            Alternative(emit_greater_2, "bvlc/mapping.yaml:743"),
+            Alternative(emit_greater_3, "bvlc/mapping.yaml:750"),
         ),
     ),
-    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:762"),)),
-    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:766"),)),
-    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:795"),)),
+    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:758"),)),
+    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:762"),)),
+    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:791"),)),
     hub.HardSigmoid: Rule(
         (
             Alternative(emit_hard_sigmoid_1, "bvlc_master/mapping.yaml:35"),
-            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:799"),
+            Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:795"),
         ),
     ),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "bvlc/mapping.yaml:810"),
-            Alternative(emit_identity_2, "bvlc/mapping.yaml:815"),
+            Alternative(emit_identity_1, "bvlc/mapping.yaml:806"),
+            Alternative(emit_identity_2, "bvlc/mapping.yaml:811"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:822"),)),
-    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:847"),)),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:879"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:884"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:888"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:892"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:818"),)),
+    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:843"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:875"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:880"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:884"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:888"),)),
     hub.LRN: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:897"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:900"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:908"),
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:893"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:896"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:904"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:918"),)),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:914"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:923"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:931"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:940"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:942"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:945"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:952"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:954"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:919"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:927"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:936"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:938"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:941"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:948"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:950"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:967"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:969"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:972"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:974"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:976"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:978"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:980"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:963"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:965"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:968"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:970"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:972"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:974"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:976"),
         ),
     ),
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "bvlc_master/mapping.yaml:43"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1006"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1017"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1022"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1026"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:1031"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:1035"),
-            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:1045"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1002"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1013"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1018"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1022"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:1027"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:1031"),
+            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:1041"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1066"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1062"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1080"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1082"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1076"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1078"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:1092"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:1094"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:1096"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:1098"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:1100"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:1088"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:1090"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:1092"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:1094"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:1096"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:1111"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:1115"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:1117"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:1121"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:1130"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:1132"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:1134"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:1136"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:1138"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:1107"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:1111"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:1113"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:1117"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:1126"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:1128"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:1130"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:1132"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:1134"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1153"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1158"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1149"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1154"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:1164"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:1167"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:1160"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:1163"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:1184"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:1186"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:1190"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:1193"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:1204"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:1180"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:1182"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:1186"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:1189"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:1200"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:1217"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:1221"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:1213"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:1217"),
         ),
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1232"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1237"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1241"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1228"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1233"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1237"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1248"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1244"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1256"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1259"),
-            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1263"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1252"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1255"),
+            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1259"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1282"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1284"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1289"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1278"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1280"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1285"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1310"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1312"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1315"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1319"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1321"),
-            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1326"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1306"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1308"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1311"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1315"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1317"),
+            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1322"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1340"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1336"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1347"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1349"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1352"),
-            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1356"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1343"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1345"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1348"),
+            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1352"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1369"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1372"),
-            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1376"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1365"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1368"),
+            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1372"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1385"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1389"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1399"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1381"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1385"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1395"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1427",
+                "bvlc/mapping.yaml:1423",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1454"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1450"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1460"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1456"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1473"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1475"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1480"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1486"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1492"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1497"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1504"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1469"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1471"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1476"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1482"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1488"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1493"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1500"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1518"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1523"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1527"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1536"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1541"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1514"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1519"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1523"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1532"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1537"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1546"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1549"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1553"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1557"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1559"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1542"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1545"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1549"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1553"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1555"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1570"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1572"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1575"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1577"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1566"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1568"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1571"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1573"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1586"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1582"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1593"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1595"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1598"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1589"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1591"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1594"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1609"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1605"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1619"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1621"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1626"),
+            Alternative(emit_transpose_1, "bvlc/mapping.yaml:1615"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1617"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1622"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1638"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1634"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1645"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1647"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1649"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1641"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1643"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1645"),
         ),
     ),
     hub.Swish: Rule((Alternative(emit_swish, "bvlc_master/mapping.yaml:59"),)),

@@ -709,106 +709,100 @@ OPS: Final[Mapping[str, Entry]] = {
         "bvlc/mapping.yaml:719",
         (
             Way(
-                "bvlc/mapping.yaml:721",
+                "bvlc/mapping.yaml:720",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:721", "X.rank == 4"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:724",
-                rewrite="Y = ReduceMean(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:724", "X.rank != 4"),),
+                conditions=(
+                    Condition("bvlc/mapping.yaml:721", "X.rank == 4", "Pooling takes blobs of four axes"),
+                ),
             ),
         ),
     ),
     "GlobalMaxPool": Entry(
-        "bvlc/mapping.yaml:730",
+        "bvlc/mapping.yaml:728",
         (
             Way(
-                "bvlc/mapping.yaml:732",
+                "bvlc/mapping.yaml:729",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:732", "X.rank == 4"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:735",
-                rewrite="Y = ReduceMax(X, axes=[i + 2 for i in range(X.rank - 2)])",
-                conditions=(Condition("bvlc/mapping.yaml:735", "X.rank != 4"),),
+                conditions=(
+                    Condition("bvlc/mapping.yaml:730", "X.rank == 4", "Pooling takes blobs of four axes"),
+                ),
             ),
         ),
     ),
     "Greater": Entry(
-        "bvlc/mapping.yaml:741",
+        "bvlc/mapping.yaml:737",
         (
             Way(
-                "bvlc/mapping.yaml:743",
+                "bvlc/mapping.yaml:739",
                 layers=("Threshold",),
-                conditions=(Condition("bvlc/mapping.yaml:743", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:739", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:747",
+                "bvlc/mapping.yaml:743",
                 layers=("Power", "Threshold"),
-                conditions=(Condition("bvlc/mapping.yaml:747", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:743", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:754",
+                "bvlc/mapping.yaml:750",
                 rewrite="C = Greater(Sub(A, B), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:754", "not is_scalar(A) and not is_scalar(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:750", "not is_scalar(A) and not is_scalar(B)"),),
             ),
         ),
     ),
     "GreaterOrEqual": Entry(
-        "bvlc/mapping.yaml:761",
-        (Way("bvlc/mapping.yaml:762", rewrite="C = Not(Greater(B, A))"),),
+        "bvlc/mapping.yaml:757",
+        (Way("bvlc/mapping.yaml:758", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "bvlc/mapping.yaml:765",
+        "bvlc/mapping.yaml:761",
         (
             Way(
-                "bvlc/mapping.yaml:766",
+                "bvlc/mapping.yaml:762",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
                 let=(("count", "product(X.shape[1:]) // num_groups"),),
             ),
         ),
     ),
-    "GRU": Entry("bvlc/mapping.yaml:794", (Way("bvlc/mapping.yaml:795", hook="unrolled"),)),
+    "GRU": Entry("bvlc/mapping.yaml:790", (Way("bvlc/mapping.yaml:791", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "bvlc/mapping.yaml:798",
-        (Way("bvlc/mapping.yaml:799", layers=("Power", "ReLU", "Power", "ReLU")),),
+        "bvlc/mapping.yaml:794",
+        (Way("bvlc/mapping.yaml:795", layers=("Power", "ReLU", "Power", "ReLU")),),
     ),
     "Identity": Entry(
-        "bvlc/mapping.yaml:808",
+        "bvlc/mapping.yaml:804",
         (
             Way(
-                "bvlc/mapping.yaml:810",
+                "bvlc/mapping.yaml:806",
                 layers=("Parameter",),
-                conditions=(Condition("bvlc/mapping.yaml:810", "is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:806", "is_constant(input)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:815",
+                "bvlc/mapping.yaml:811",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:815", "not is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:811", "not is_constant(input)"),),
             ),
         ),
     ),
     "InstanceNormalization": Entry(
-        "bvlc/mapping.yaml:821",
+        "bvlc/mapping.yaml:817",
         (
             Way(
-                "bvlc/mapping.yaml:822",
+                "bvlc/mapping.yaml:818",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("count", "product(input.shape[2:])"),),
             ),
         ),
     ),
     "LayerNormalization": Entry(
-        "bvlc/mapping.yaml:846",
+        "bvlc/mapping.yaml:842",
         (
             Way(
-                "bvlc/mapping.yaml:847",
+                "bvlc/mapping.yaml:843",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:851",
+                        "bvlc/mapping.yaml:847",
                         "start > 0 and not has(Mean) and not has(InvStdDev)",
                         "the statistics are no outputs here",
                     ),
@@ -816,162 +810,162 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "LeakyRelu": Entry("bvlc/mapping.yaml:878", (Way("bvlc/mapping.yaml:879", layers=("ReLU",)),)),
-    "Less": Entry("bvlc/mapping.yaml:883", (Way("bvlc/mapping.yaml:884", rewrite="C = Greater(B, A)"),)),
+    "LeakyRelu": Entry("bvlc/mapping.yaml:874", (Way("bvlc/mapping.yaml:875", layers=("ReLU",)),)),
+    "Less": Entry("bvlc/mapping.yaml:879", (Way("bvlc/mapping.yaml:880", rewrite="C = Greater(B, A)"),)),
     "LessOrEqual": Entry(
-        "bvlc/mapping.yaml:887",
-        (Way("bvlc/mapping.yaml:888", rewrite="C = Not(Greater(A, B))"),),
+        "bvlc/mapping.yaml:883",
+        (Way("bvlc/mapping.yaml:884", rewrite="C = Not(Greater(A, B))"),),
     ),
-    "Log": Entry("bvlc/mapping.yaml:891", (Way("bvlc/mapping.yaml:892", layers=("Log",)),)),
+    "Log": Entry("bvlc/mapping.yaml:887", (Way("bvlc/mapping.yaml:888", layers=("Log",)),)),
     "LRN": Entry(
-        "bvlc/mapping.yaml:895",
+        "bvlc/mapping.yaml:891",
         (
             Way(
-                "bvlc/mapping.yaml:897",
+                "bvlc/mapping.yaml:893",
                 layers=("LRN",),
-                conditions=(Condition("bvlc/mapping.yaml:897", "X.rank == 4 and size % 2 == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:893", "X.rank == 4 and size % 2 == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:900",
+                "bvlc/mapping.yaml:896",
                 rewrite="column = Reshape(X, shape=[0, X.shape[1], places, 1])\nnormal = LRN(column, size=size, alpha=alpha, beta=beta, bias=bias)\nY = Reshape(normal, shape=[0] + X.shape[1:])",
                 let=(("places", "product(X.shape[2:])"),),
-                conditions=(Condition("bvlc/mapping.yaml:900", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:896", "X.rank != 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:908",
+                "bvlc/mapping.yaml:904",
                 rewrite="mean = Conv(Mul(X, X), reshape(band(channels, size), [channels, channels, 1, 1]), kernel_shape=[1, 1])\nY = Mul(X, Pow(Add(Mul(mean, alpha), bias), -beta))",
                 let=(("channels", "X.shape[1]"),),
-                conditions=(Condition("bvlc/mapping.yaml:908", "X.rank == 4 and size % 2 == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:904", "X.rank == 4 and size % 2 == 0"),),
             ),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:917", (Way("bvlc/mapping.yaml:918", hook="lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:913", (Way("bvlc/mapping.yaml:914", hook="lstm"),)),
     "MatMul": Entry(
-        "bvlc/mapping.yaml:921",
+        "bvlc/mapping.yaml:917",
         (
             Way(
-                "bvlc/mapping.yaml:923",
+                "bvlc/mapping.yaml:919",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:923",
+                        "bvlc/mapping.yaml:919",
                         "is_constant(B) and not is_constant(A) and A.rank >= 2 and B.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:931",
+                "bvlc/mapping.yaml:927",
                 rewrite="stack = Reshape(B, shape=[-1, depth, 1, width])\nmixed = Conv(stack, reshape(A, [rows, depth, 1, 1]), kernel_shape=[1, 1])\nY = Reshape(mixed, shape=free_batch(Y.shape, B.rank > 2))",
                 let=(("rows", "A.shape[0]"), ("depth", "A.shape[1]"), ("width", "B.shape[-1]")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:931",
+                        "bvlc/mapping.yaml:927",
                         "is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:940",
+                "bvlc/mapping.yaml:936",
                 rewrite="Y = MatMul(Identity(A), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:940",
+                        "bvlc/mapping.yaml:936",
                         "is_constant(A) and not is_constant(B) and A.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:942",
+                "bvlc/mapping.yaml:938",
                 rewrite="Y = MatMul(A, Identity(B))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:942",
+                        "bvlc/mapping.yaml:938",
                         "is_constant(B) and not is_constant(A) and B.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:945",
+                "bvlc/mapping.yaml:941",
                 rewrite="rows = Unsqueeze(A, axes=[-2])\ncolumns = Unsqueeze(Transpose(B, perm=back), axes=[-3])\nY = ReduceSum(Mul(rows, columns), axes=[-1], keepdims=0)",
                 let=(("back", "[i for i in range(B.rank - 2)] + [B.rank - 1, B.rank - 2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:945",
+                        "bvlc/mapping.yaml:941",
                         "not is_constant(A) and not is_constant(B) and A.rank >= 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:952",
+                "bvlc/mapping.yaml:948",
                 rewrite="Y = Squeeze(MatMul(Unsqueeze(A, axes=[0]), B), axes=[-2])",
-                conditions=(Condition("bvlc/mapping.yaml:952", "A.rank == 1 and B.rank >= 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:948", "A.rank == 1 and B.rank >= 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:954",
+                "bvlc/mapping.yaml:950",
                 rewrite="Y = Squeeze(MatMul(A, Unsqueeze(B, axes=[1])), axes=[-1])",
-                conditions=(Condition("bvlc/mapping.yaml:954", "B.rank == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:950", "B.rank == 1"),),
             ),
         ),
     ),
     "Max": Entry(
-        "bvlc/mapping.yaml:965",
+        "bvlc/mapping.yaml:961",
         (
             Way(
-                "bvlc/mapping.yaml:967",
+                "bvlc/mapping.yaml:963",
                 rewrite="max = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:967", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:963", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:969",
+                "bvlc/mapping.yaml:965",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:969",
+                        "bvlc/mapping.yaml:965",
                         "len(data_0) >= 2 and all([x.shape == max.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:972",
+                "bvlc/mapping.yaml:968",
                 rewrite="max = Clip(data_0[0], min=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:972",
+                        "bvlc/mapping.yaml:968",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:974",
+                "bvlc/mapping.yaml:970",
                 rewrite="max = Clip(data_0[1], min=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:974",
+                        "bvlc/mapping.yaml:970",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:976",
+                "bvlc/mapping.yaml:972",
                 rewrite="max = Max(*[Expand(x, shape=max.shape[:]) for x in data_0])",
-                conditions=(Condition("bvlc/mapping.yaml:976", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:972", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:978",
+                "bvlc/mapping.yaml:974",
                 rewrite="max = Max(data_0[0], Add(Mul(data_0[0], 0.0), data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:978",
+                        "bvlc/mapping.yaml:974",
                         "len(data_0) == 2 and is_constant(data_0[1]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:980",
+                "bvlc/mapping.yaml:976",
                 rewrite="max = Max(data_0[1], Add(Mul(data_0[1], 0.0), data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:980",
+                        "bvlc/mapping.yaml:976",
                         "len(data_0) == 2 and is_constant(data_0[0]) and data_0[1].shape == max.shape",
                     ),
                 ),
@@ -979,57 +973,57 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "bvlc/mapping.yaml:991",
+        "bvlc/mapping.yaml:987",
         (
             Way(
-                "bvlc/mapping.yaml:1006",
+                "bvlc/mapping.yaml:1002",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:1006", "inside and sizes == Y.shape[2:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:1002", "inside and sizes == Y.shape[2:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1017",
+                "bvlc/mapping.yaml:1013",
                 rewrite="every = MaxPool(X, kernel_shape=kernel_shape, strides=strides, pads=begins + add(begins, over))\nY = Slice(every, starts=[0, 0], ends=Y.shape[2:], axes=[2, 3])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1017",
+                        "bvlc/mapping.yaml:1013",
                         "inside and sizes != Y.shape[2:] and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1022",
+                "bvlc/mapping.yaml:1018",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = MaxPool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1022",
+                        "bvlc/mapping.yaml:1018",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1026",
+                "bvlc/mapping.yaml:1022",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = MaxPool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]])\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:1026", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1022", "axes == 1"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1027",
+                rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
+                conditions=(Condition("bvlc/mapping.yaml:1027", "pads != zeros(2 * axes)"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1031",
-                rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
-                conditions=(Condition("bvlc/mapping.yaml:1031", "pads != zeros(2 * axes)"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1035",
                 layers=("Im2col", "Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1035", "axes == 2 and dilations != ones(2)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1031", "axes == 2 and dilations != ones(2)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1045",
+                "bvlc/mapping.yaml:1041",
                 rewrite="flat = MaxPool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:], dilations=dilations[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(MaxPool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1], dilations=[dilations[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
                     ("s", "strides"),
                     ("planes", "[0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4]]"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1045", "axes == 3"),),
+                conditions=(Condition("bvlc/mapping.yaml:1041", "axes == 3"),),
             ),
         ),
         otherwise="windows of one to three axes, each of which holds an element of the input",
@@ -1044,21 +1038,21 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1001",
+                "bvlc/mapping.yaml:997",
                 "not has(Indices)",
                 "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             ),
         ),
     ),
     "Mean": Entry(
-        "bvlc/mapping.yaml:1065",
+        "bvlc/mapping.yaml:1061",
         (
             Way(
-                "bvlc/mapping.yaml:1066",
+                "bvlc/mapping.yaml:1062",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1067",
+                        "bvlc/mapping.yaml:1063",
                         "len(data_0) >= 2 and all([x.shape == mean.shape for x in data_0])",
                         "two or more tensors of one shape are taken",
                     ),
@@ -1067,187 +1061,187 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MeanVarianceNormalization": Entry(
-        "bvlc/mapping.yaml:1074",
+        "bvlc/mapping.yaml:1070",
         (
             Way(
-                "bvlc/mapping.yaml:1080",
+                "bvlc/mapping.yaml:1076",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:1080", "normal_axes(axes, 4) == (2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1076", "normal_axes(axes, 4) == (2, 3)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1082",
+                "bvlc/mapping.yaml:1078",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:1082", "normal_axes(axes, 4) == (1, 2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1078", "normal_axes(axes, 4) == (1, 2, 3)"),),
             ),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1076", "X.rank == 4", "MVN takes blobs of four axes"),),
+        conditions=(Condition("bvlc/mapping.yaml:1072", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "bvlc/mapping.yaml:1090",
+        "bvlc/mapping.yaml:1086",
         (
             Way(
-                "bvlc/mapping.yaml:1092",
+                "bvlc/mapping.yaml:1088",
                 rewrite="min = Clip(data_0[0], max=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1092",
+                        "bvlc/mapping.yaml:1088",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1094",
+                "bvlc/mapping.yaml:1090",
                 rewrite="min = Clip(data_0[1], max=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1094",
+                        "bvlc/mapping.yaml:1090",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1096",
+                "bvlc/mapping.yaml:1092",
                 rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
-                conditions=(Condition("bvlc/mapping.yaml:1096", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1092", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1098",
+                "bvlc/mapping.yaml:1094",
                 rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
-                conditions=(Condition("bvlc/mapping.yaml:1098", "len(data_0) == 2 and is_constant(data_0[1])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1094", "len(data_0) == 2 and is_constant(data_0[1])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1100",
+                "bvlc/mapping.yaml:1096",
                 rewrite="min = Neg(Max(Neg(data_0[1]), negative(data_0[0])))",
-                conditions=(Condition("bvlc/mapping.yaml:1100", "len(data_0) == 2 and is_constant(data_0[0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1096", "len(data_0) == 2 and is_constant(data_0[0])"),),
             ),
         ),
     ),
     "Mul": Entry(
-        "bvlc/mapping.yaml:1109",
+        "bvlc/mapping.yaml:1105",
         (
             Way(
-                "bvlc/mapping.yaml:1111",
+                "bvlc/mapping.yaml:1107",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1111",
+                        "bvlc/mapping.yaml:1107",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1115",
+                "bvlc/mapping.yaml:1111",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:1115", "is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1111", "is_constant(A) and not is_constant(B)"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1113",
+                layers=("Power",),
+                conditions=(Condition("bvlc/mapping.yaml:1113", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1117",
-                layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1117", "is_scalar(B) and A.shape == C.shape"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1121",
                 layers=("Scale",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:1121", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1117", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1130",
+                "bvlc/mapping.yaml:1126",
                 rewrite="C = caffe.MulAlong(A, Reshape(B, shape=run_shape(A.shape, B.shape)), axis=run_axis(A.shape, B.shape))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1130",
+                        "bvlc/mapping.yaml:1126",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1132",
+                "bvlc/mapping.yaml:1128",
                 rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:1132", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1128", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1134",
+                "bvlc/mapping.yaml:1130",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:1134", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1130", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1136",
+                "bvlc/mapping.yaml:1132",
                 rewrite="C = Mul(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1136",
+                        "bvlc/mapping.yaml:1132",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1138",
+                "bvlc/mapping.yaml:1134",
                 rewrite="C = Mul(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1138",
+                        "bvlc/mapping.yaml:1134",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
             ),
         ),
     ),
-    "Neg": Entry("bvlc/mapping.yaml:1152", (Way("bvlc/mapping.yaml:1153", layers=("Power",)),)),
-    "Not": Entry("bvlc/mapping.yaml:1157", (Way("bvlc/mapping.yaml:1158", layers=("Power",)),)),
+    "Neg": Entry("bvlc/mapping.yaml:1148", (Way("bvlc/mapping.yaml:1149", layers=("Power",)),)),
+    "Not": Entry("bvlc/mapping.yaml:1153", (Way("bvlc/mapping.yaml:1154", layers=("Power",)),)),
     "Or": Entry(
-        "bvlc/mapping.yaml:1162",
+        "bvlc/mapping.yaml:1158",
         (
             Way(
-                "bvlc/mapping.yaml:1164",
+                "bvlc/mapping.yaml:1160",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1164",
+                        "bvlc/mapping.yaml:1160",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1167",
+                "bvlc/mapping.yaml:1163",
                 rewrite="C = Or(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:1167", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1163", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "Pad": Entry(
-        "bvlc/mapping.yaml:1174",
+        "bvlc/mapping.yaml:1170",
         (
             Way(
-                "bvlc/mapping.yaml:1184",
+                "bvlc/mapping.yaml:1180",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1184", "axis == -1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1180", "axis == -1"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1182",
+                rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
+                conditions=(Condition("bvlc/mapping.yaml:1182", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1186",
-                rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
-                conditions=(Condition("bvlc/mapping.yaml:1186", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1190",
                 rewrite="output = Conv(data, shift_kernel(data.shape[1], pairs[2:]), group=data.shape[1], pads=shift_pads(pairs[2:]), kernel_shape=kernel_sizes(pairs[2:]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1190",
+                        "bvlc/mapping.yaml:1186",
                         'mode == "constant" and value == 0 and axis >= 2 and data.rank >= 3',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1193",
+                "bvlc/mapping.yaml:1189",
                 rewrite="grain = Add(Mul(Slice(data, starts=[0], ends=[1], axes=[axis]), 0.0), value)\nbegin = Tile(grain, repeats=[max(before, 1) if i == axis else 1 for i in range(data.rank)])\nend = Tile(grain, repeats=[max(behind, 1) if i == axis else 1 for i in range(data.rank)])\nlater = Concat(data, end, axis=axis) if behind > 0 else data\npart = Concat(begin, later, axis=axis) if before > 0 else later\noutput = Pad(part, pads=others, constant_value=value)",
                 let=(("before", "pairs[axis][0]"), ("behind", "pairs[axis][1]")),
-                conditions=(Condition("bvlc/mapping.yaml:1193", 'mode == "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1189", 'mode == "constant"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1204",
+                "bvlc/mapping.yaml:1200",
                 rewrite="part = Gather(data, whole(pad_places(mode, data.shape[axis], pairs[axis])), axis=axis)\noutput = Pad(part, mode=mode, pads=others)",
-                conditions=(Condition("bvlc/mapping.yaml:1204", 'mode != "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1200", 'mode != "constant"'),),
             ),
         ),
         let=(
@@ -1261,19 +1255,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pow": Entry(
-        "bvlc/mapping.yaml:1215",
+        "bvlc/mapping.yaml:1211",
         (
             Way(
-                "bvlc/mapping.yaml:1217",
+                "bvlc/mapping.yaml:1213",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1217", "is_scalar(Y) and X.shape == Z.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1213", "is_scalar(Y) and X.shape == Z.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1221",
+                "bvlc/mapping.yaml:1217",
                 layers=("Exp",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1221",
+                        "bvlc/mapping.yaml:1217",
                         "is_scalar(X) and scalar(X) > 0 and Y.shape == Z.shape",
                     ),
                 ),
@@ -1281,85 +1275,85 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:1230",
+        "bvlc/mapping.yaml:1226",
         (
             Way(
-                "bvlc/mapping.yaml:1232",
+                "bvlc/mapping.yaml:1228",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1232",
+                        "bvlc/mapping.yaml:1228",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1237",
+                "bvlc/mapping.yaml:1233",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1237",
+                        "bvlc/mapping.yaml:1233",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1241", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:1237", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:1247", (Way("bvlc/mapping.yaml:1248", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:1243", (Way("bvlc/mapping.yaml:1244", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:1252",
+        "bvlc/mapping.yaml:1248",
         (
             Way(
-                "bvlc/mapping.yaml:1256",
+                "bvlc/mapping.yaml:1252",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1256",
+                        "bvlc/mapping.yaml:1252",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
+                    ),
+                ),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1255",
+                rewrite="dropped = ReduceL1(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
+                conditions=(
+                    Condition(
+                        "bvlc/mapping.yaml:1255",
+                        "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
                 "bvlc/mapping.yaml:1259",
-                rewrite="dropped = ReduceL1(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
-                conditions=(
-                    Condition(
-                        "bvlc/mapping.yaml:1259",
-                        "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
-                    ),
-                ),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1263",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1263", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1259", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:1271",
+        "bvlc/mapping.yaml:1267",
         (
             Way(
-                "bvlc/mapping.yaml:1282",
+                "bvlc/mapping.yaml:1278",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1282",
+                        "bvlc/mapping.yaml:1278",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1284",
+                "bvlc/mapping.yaml:1280",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1284", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1280", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1289",
+                "bvlc/mapping.yaml:1285",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1289", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1285", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1368,60 +1362,60 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1278", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1274", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:1299",
+        "bvlc/mapping.yaml:1295",
         (
             Way(
-                "bvlc/mapping.yaml:1310",
+                "bvlc/mapping.yaml:1306",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1310",
+                        "bvlc/mapping.yaml:1306",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1312",
+                "bvlc/mapping.yaml:1308",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1312",
+                        "bvlc/mapping.yaml:1308",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1315",
+                "bvlc/mapping.yaml:1311",
                 rewrite="dropped = ReduceMean(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1315",
+                        "bvlc/mapping.yaml:1311",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1319",
+                "bvlc/mapping.yaml:1315",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1319",
+                        "bvlc/mapping.yaml:1315",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1321",
+                "bvlc/mapping.yaml:1317",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1321", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1317", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1326",
+                "bvlc/mapping.yaml:1322",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1326", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1322", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1430,94 +1424,94 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1306", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1302", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1339",
+        "bvlc/mapping.yaml:1335",
         (
             Way(
-                "bvlc/mapping.yaml:1340",
+                "bvlc/mapping.yaml:1336",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1343",
+        "bvlc/mapping.yaml:1339",
         (
             Way(
-                "bvlc/mapping.yaml:1347",
+                "bvlc/mapping.yaml:1343",
                 rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1347", "len(over) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1343", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1349",
+                "bvlc/mapping.yaml:1345",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1349",
+                        "bvlc/mapping.yaml:1345",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1352",
+                "bvlc/mapping.yaml:1348",
                 rewrite="dropped = ReduceSum(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1352",
+                        "bvlc/mapping.yaml:1348",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1356",
+                "bvlc/mapping.yaml:1352",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1356", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1352", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1365",
+        "bvlc/mapping.yaml:1361",
         (
             Way(
-                "bvlc/mapping.yaml:1369",
+                "bvlc/mapping.yaml:1365",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1369",
+                        "bvlc/mapping.yaml:1365",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1372",
+                "bvlc/mapping.yaml:1368",
                 rewrite="dropped = ReduceSumSquare(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1372",
+                        "bvlc/mapping.yaml:1368",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1376",
+                "bvlc/mapping.yaml:1372",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1376", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1372", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1384", (Way("bvlc/mapping.yaml:1385", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1380", (Way("bvlc/mapping.yaml:1381", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1388",
+        "bvlc/mapping.yaml:1384",
         (
             Way(
-                "bvlc/mapping.yaml:1389",
+                "bvlc/mapping.yaml:1385",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1390",
+                        "bvlc/mapping.yaml:1386",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1526,90 +1520,90 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RMSNormalization": Entry(
-        "bvlc/mapping.yaml:1398",
+        "bvlc/mapping.yaml:1394",
         (
             Way(
-                "bvlc/mapping.yaml:1399",
+                "bvlc/mapping.yaml:1395",
                 layers=("Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(Condition("bvlc/mapping.yaml:1403", "start > 0", "the batch is not normalized"),),
+                conditions=(Condition("bvlc/mapping.yaml:1399", "start > 0", "the batch is not normalized"),),
             ),
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1421",
+        "bvlc/mapping.yaml:1417",
         (
             Way(
-                "bvlc/mapping.yaml:1427",
+                "bvlc/mapping.yaml:1423",
                 layers=("Reduction", "Bias", "RNN", "Power", "Reshape"),
                 note="by tanh of numbers below 0.001, within 4e-7",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1427",
+                        "bvlc/mapping.yaml:1423",
                         'direction == "forward" and activations[0] == "Tanh" and layout == 0 and not has(clip) and steps > 1',
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1429",
+                        "bvlc/mapping.yaml:1425",
                         "has(Y) and not has(Y_h) and not has(initial_h) and not has(sequence_lens)",
                         "states are no bottoms or tops here",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1454", hook="unrolled"),
+            Way("bvlc/mapping.yaml:1450", hook="unrolled"),
         ),
         let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1459", (Way("bvlc/mapping.yaml:1460", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1455", (Way("bvlc/mapping.yaml:1456", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1463",
+        "bvlc/mapping.yaml:1459",
         (
             Way(
-                "bvlc/mapping.yaml:1473",
+                "bvlc/mapping.yaml:1469",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1473", "plain and len(cuts) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1469", "plain and len(cuts) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1475",
+                "bvlc/mapping.yaml:1471",
                 layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1475", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1471", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1480",
+                "bvlc/mapping.yaml:1476",
                 layers=("Slice",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1480", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                    Condition("bvlc/mapping.yaml:1476", "plain and len(cuts) == 1 and cuts[0][2] == size"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1486",
+                "bvlc/mapping.yaml:1482",
                 layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1486",
+                        "bvlc/mapping.yaml:1482",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1492",
+                "bvlc/mapping.yaml:1488",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1492", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1488", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1497",
+                "bvlc/mapping.yaml:1493",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1497",
+                        "bvlc/mapping.yaml:1493",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1504",
+                "bvlc/mapping.yaml:1500",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1504", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1500", "not plain"),),
             ),
         ),
         let=(
@@ -1622,114 +1616,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1517", (Way("bvlc/mapping.yaml:1518", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1522", (Way("bvlc/mapping.yaml:1523", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1513", (Way("bvlc/mapping.yaml:1514", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1518", (Way("bvlc/mapping.yaml:1519", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1526",
+        "bvlc/mapping.yaml:1522",
         (
             Way(
-                "bvlc/mapping.yaml:1527",
+                "bvlc/mapping.yaml:1523",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1535", (Way("bvlc/mapping.yaml:1536", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1531", (Way("bvlc/mapping.yaml:1532", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1540",
+        "bvlc/mapping.yaml:1536",
         (
             Way(
-                "bvlc/mapping.yaml:1541",
+                "bvlc/mapping.yaml:1537",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1544",
+        "bvlc/mapping.yaml:1540",
         (
             Way(
-                "bvlc/mapping.yaml:1546",
+                "bvlc/mapping.yaml:1542",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1546",
+                        "bvlc/mapping.yaml:1542",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
+                "bvlc/mapping.yaml:1545",
+                layers=("Power",),
+                conditions=(Condition("bvlc/mapping.yaml:1545", "is_scalar(B) and A.shape == C.shape"),),
+            ),
+            Way(
                 "bvlc/mapping.yaml:1549",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1549", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1549", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1553",
-                layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1553", "is_scalar(A) and B.shape == C.shape"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1557",
                 rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1557", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1553", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1559",
+                "bvlc/mapping.yaml:1555",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1559", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1555", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1568",
+        "bvlc/mapping.yaml:1564",
         (
             Way(
-                "bvlc/mapping.yaml:1570",
+                "bvlc/mapping.yaml:1566",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1570", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1566", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1572",
+                "bvlc/mapping.yaml:1568",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1572",
+                        "bvlc/mapping.yaml:1568",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1575",
+                "bvlc/mapping.yaml:1571",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1575", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1571", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1577",
+                "bvlc/mapping.yaml:1573",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1577", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1573", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1585", (Way("bvlc/mapping.yaml:1586", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1581", (Way("bvlc/mapping.yaml:1582", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1589",
+        "bvlc/mapping.yaml:1585",
         (
             Way(
-                "bvlc/mapping.yaml:1593",
+                "bvlc/mapping.yaml:1589",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1593", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1589", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1595",
+                "bvlc/mapping.yaml:1591",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1595",
+                        "bvlc/mapping.yaml:1591",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1598",
+                "bvlc/mapping.yaml:1594",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1737,7 +1731,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1598",
+                        "bvlc/mapping.yaml:1594",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1746,12 +1740,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "TopK": Entry(
-        "bvlc/mapping.yaml:1608",
+        "bvlc/mapping.yaml:1604",
         (
             Way(
-                "bvlc/mapping.yaml:1609",
+                "bvlc/mapping.yaml:1605",
                 hook="top_k",
-                conditions=(Condition("bvlc/mapping.yaml:1609", "K > 1 or largest == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1605", "K > 1 or largest == 0"),),
             ),
         ),
     ),
@@ -1764,62 +1758,62 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("ssd/mapping.yaml:35", "data.rank <= 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1619",
+                "bvlc/mapping.yaml:1615",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1619", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1615", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1621",
+                "bvlc/mapping.yaml:1617",
                 rewrite="column = Reshape(data, shape=[swap[0], 1, swap[1] * swap[2], swap[3]])\nexchanged = caffe.Exchange(column, size=swap[2])\ntransposed = Reshape(exchanged, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1621", "len(swap) == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1617", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1626",
+                "bvlc/mapping.yaml:1622",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1626", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1622", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1637",
+        "bvlc/mapping.yaml:1633",
         (
             Way(
-                "bvlc/mapping.yaml:1638",
+                "bvlc/mapping.yaml:1634",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1641",
+        "bvlc/mapping.yaml:1637",
         (
             Way(
-                "bvlc/mapping.yaml:1645",
+                "bvlc/mapping.yaml:1641",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1645",
+                        "bvlc/mapping.yaml:1641",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1647",
+                "bvlc/mapping.yaml:1643",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1647",
+                        "bvlc/mapping.yaml:1643",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1649",
+                "bvlc/mapping.yaml:1645",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1649", "not is_constant(condition)"),
+                    Condition("bvlc/mapping.yaml:1645", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1651",
+                        "bvlc/mapping.yaml:1647",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1865,22 +1859,22 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1663",
-        (Way("bvlc/mapping.yaml:1664", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1659",
+        (Way("bvlc/mapping.yaml:1660", rewrite="tops[0] = Abs(bottom)"),),
         witness="Caffe 1.0",
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1667",
+        "bvlc/mapping.yaml:1663",
         (
             Way(
-                "bvlc/mapping.yaml:1679",
+                "bvlc/mapping.yaml:1675",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1679", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1675", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1684",
+                "bvlc/mapping.yaml:1680",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1684", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1680", "not has(axis)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1891,36 +1885,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1674",
+                "bvlc/mapping.yaml:1670",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1695",
+        "bvlc/mapping.yaml:1691",
         (
             Way(
-                "bvlc/mapping.yaml:1702",
+                "bvlc/mapping.yaml:1698",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1702", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1698", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1707",
+                        "bvlc/mapping.yaml:1703",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1712",
+                "bvlc/mapping.yaml:1708",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1712", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1708", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1931,14 +1925,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1721",
+        "bvlc/mapping.yaml:1717",
         (
             Way(
-                "bvlc/mapping.yaml:1722",
+                "bvlc/mapping.yaml:1718",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1724",
+                        "bvlc/mapping.yaml:1720",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -1948,24 +1942,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1730",
+        "bvlc/mapping.yaml:1726",
         (
             Way(
-                "bvlc/mapping.yaml:1742",
+                "bvlc/mapping.yaml:1738",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1742", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1738", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1744",
+                        "bvlc/mapping.yaml:1740",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1748",
+                "bvlc/mapping.yaml:1744",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1748", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1744", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1976,27 +1970,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1738",
+                "bvlc/mapping.yaml:1734",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1755",
-        (Way("bvlc/mapping.yaml:1756", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1751",
+        (Way("bvlc/mapping.yaml:1752", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1759",
+        "bvlc/mapping.yaml:1755",
         (
             Way(
-                "bvlc/mapping.yaml:1760",
+                "bvlc/mapping.yaml:1756",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1764",
+                        "bvlc/mapping.yaml:1760",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -2006,10 +2000,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1772",
+        "bvlc/mapping.yaml:1768",
         (
             Way(
-                "bvlc/mapping.yaml:1773",
+                "bvlc/mapping.yaml:1769",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2021,27 +2015,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1784",
+                        "bvlc/mapping.yaml:1780",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1787",
+                        "bvlc/mapping.yaml:1783",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1790",
+                        "bvlc/mapping.yaml:1786",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1793",
+                        "bvlc/mapping.yaml:1789",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1796",
+                        "bvlc/mapping.yaml:1792",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -2051,10 +2045,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1809",
+        "bvlc/mapping.yaml:1805",
         (
             Way(
-                "bvlc/mapping.yaml:1810",
+                "bvlc/mapping.yaml:1806",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -2063,12 +2057,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1816",
+                        "bvlc/mapping.yaml:1812",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1819",
+                        "bvlc/mapping.yaml:1815",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -2078,10 +2072,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1826",
+        "bvlc/mapping.yaml:1822",
         (
             Way(
-                "bvlc/mapping.yaml:1827",
+                "bvlc/mapping.yaml:1823",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2093,17 +2087,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1838",
+                        "bvlc/mapping.yaml:1834",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1841",
+                        "bvlc/mapping.yaml:1837",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1844",
+                        "bvlc/mapping.yaml:1840",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -2113,25 +2107,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1855",
-        (Way("bvlc/mapping.yaml:1856", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1851",
+        (Way("bvlc/mapping.yaml:1852", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1860",
+        "bvlc/mapping.yaml:1856",
         (
             Way(
-                "bvlc/mapping.yaml:1866",
+                "bvlc/mapping.yaml:1862",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1866", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1862", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1868",
+                "bvlc/mapping.yaml:1864",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1868", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1864", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2141,77 +2135,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1876",
+        "bvlc/mapping.yaml:1872",
         (
             Way(
-                "bvlc/mapping.yaml:1887",
+                "bvlc/mapping.yaml:1883",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1887",
+                        "bvlc/mapping.yaml:1883",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1889",
+                "bvlc/mapping.yaml:1885",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1889", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1885", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1887",
+                rewrite="tops[0] = Sum(*bottoms)",
+                conditions=(Condition("bvlc/mapping.yaml:1887", 'operation == "SUM" and coeff == ()'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1889",
+                rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
+                conditions=(Condition("bvlc/mapping.yaml:1889", 'operation == "SUM"'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1891",
-                rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1891", 'operation == "SUM" and coeff == ()'),),
+                rewrite="tops[0] = Mul(*bottoms)",
+                conditions=(Condition("bvlc/mapping.yaml:1891", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1893",
-                rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1893", 'operation == "SUM"'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1895",
-                rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1895", 'operation == "PROD" and len(bottoms) == 2'),),
+                rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
+                conditions=(Condition("bvlc/mapping.yaml:1893", 'operation == "PROD"'),),
             ),
             Way(
                 "bvlc/mapping.yaml:1897",
-                rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1897", 'operation == "PROD"'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1901",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1901", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1897", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1880",
+                "bvlc/mapping.yaml:1876",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1883",
+                "bvlc/mapping.yaml:1879",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1912",
-        (Way("bvlc/mapping.yaml:1913", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1908",
+        (Way("bvlc/mapping.yaml:1909", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
         witness="Caffe 1.0",
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1916",
+        "bvlc/mapping.yaml:1912",
         (
             Way(
-                "bvlc/mapping.yaml:1917",
+                "bvlc/mapping.yaml:1913",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1920",
+                        "bvlc/mapping.yaml:1916",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2221,10 +2215,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1929",
+        "bvlc/mapping.yaml:1925",
         (
             Way(
-                "bvlc/mapping.yaml:1930",
+                "bvlc/mapping.yaml:1926",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2232,7 +2226,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1935",
+                        "bvlc/mapping.yaml:1931",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2242,22 +2236,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1943",
+        "bvlc/mapping.yaml:1939",
         (
             Way(
-                "bvlc/mapping.yaml:1944",
+                "bvlc/mapping.yaml:1940",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1949", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1945", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1955",
+        "bvlc/mapping.yaml:1951",
         (
             Way(
-                "bvlc/mapping.yaml:1956",
+                "bvlc/mapping.yaml:1952",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2272,12 +2266,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1970",
+                        "bvlc/mapping.yaml:1966",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1973",
+                        "bvlc/mapping.yaml:1969",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2287,27 +2281,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ImageData": Entry(
-        "bvlc/mapping.yaml:1982",
+        "bvlc/mapping.yaml:1978",
         (
             Way(
-                "bvlc/mapping.yaml:1983",
+                "bvlc/mapping.yaml:1979",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "image_shape(image_data_param, transform_param)"),),
             ),
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1988",
+        "bvlc/mapping.yaml:1984",
         (
             Way(
-                "bvlc/mapping.yaml:2002",
+                "bvlc/mapping.yaml:1998",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:2002", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1998", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2004",
+                "bvlc/mapping.yaml:2000",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:2004", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2000", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2319,27 +2313,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1998",
+                "bvlc/mapping.yaml:1994",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:2013",
-        (Way("bvlc/mapping.yaml:2014", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:2009",
+        (Way("bvlc/mapping.yaml:2010", inputs="[s.dim for s in shape]"),),
         witness="Caffe 1.0",
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:2018",
+        "bvlc/mapping.yaml:2014",
         (
             Way(
-                "bvlc/mapping.yaml:2019",
+                "bvlc/mapping.yaml:2015",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2023",
+                        "bvlc/mapping.yaml:2019",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2349,45 +2343,45 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:2032",
+        "bvlc/mapping.yaml:2028",
         (
             Way(
-                "bvlc/mapping.yaml:2043",
+                "bvlc/mapping.yaml:2039",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:2043", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2039", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2045",
+                "bvlc/mapping.yaml:2041",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:2045", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2041", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2036",
+                "bvlc/mapping.yaml:2032",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:2039", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:2035", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTM": Entry(
-        "bvlc/mapping.yaml:2055",
-        (Way("bvlc/mapping.yaml:2056", hook="read_lstm"),),
+        "bvlc/mapping.yaml:2051",
+        (Way("bvlc/mapping.yaml:2052", hook="read_lstm"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:2062",
+        "bvlc/mapping.yaml:2058",
         (
             Way(
-                "bvlc/mapping.yaml:2063",
+                "bvlc/mapping.yaml:2059",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2066",
+                        "bvlc/mapping.yaml:2062",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2396,27 +2390,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:2077",
+        "bvlc/mapping.yaml:2073",
         (
             Way(
-                "bvlc/mapping.yaml:2078",
+                "bvlc/mapping.yaml:2074",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:2084",
+        "bvlc/mapping.yaml:2080",
         (
             Way(
-                "bvlc/mapping.yaml:2094",
+                "bvlc/mapping.yaml:2090",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2094", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2090", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2098",
+                "bvlc/mapping.yaml:2094",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2098", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2094", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2426,49 +2420,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2090",
+                "bvlc/mapping.yaml:2086",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:2108",
-        (Way("bvlc/mapping.yaml:2109", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2104",
+        (Way("bvlc/mapping.yaml:2105", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "bvlc/mapping.yaml:2112",
+        "bvlc/mapping.yaml:2108",
         (
             Way(
-                "bvlc/mapping.yaml:2151",
+                "bvlc/mapping.yaml:2147",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2151", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2147", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2153",
+                "bvlc/mapping.yaml:2149",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2153", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2149", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2158",
+                "bvlc/mapping.yaml:2154",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2158", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2154", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2159",
+                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
+                conditions=(Condition("bvlc/mapping.yaml:2159", 'pool == "AVE" and over == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2161",
+                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
+                conditions=(Condition("bvlc/mapping.yaml:2161", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
                 "bvlc/mapping.yaml:2163",
-                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2163", 'pool == "AVE" and over == zeros(2)'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:2165",
-                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2165", 'pool == "AVE" and p == zeros(2)'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:2167",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2167", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2163", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2483,77 +2477,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2123",
+                "bvlc/mapping.yaml:2119",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2126",
+                "bvlc/mapping.yaml:2122",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2129",
+                "bvlc/mapping.yaml:2125",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2132",
+                "bvlc/mapping.yaml:2128",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2135",
+                "bvlc/mapping.yaml:2131",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2138",
+                "bvlc/mapping.yaml:2134",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2141",
+                "bvlc/mapping.yaml:2137",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2144",
+                "bvlc/mapping.yaml:2140",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2147",
+                "bvlc/mapping.yaml:2143",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2182",
+        "bvlc/mapping.yaml:2178",
         (
             Way(
-                "bvlc/mapping.yaml:2186",
+                "bvlc/mapping.yaml:2182",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2186", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2182", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2188",
+                "bvlc/mapping.yaml:2184",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2188", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2184", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2197",
+        "bvlc/mapping.yaml:2193",
         (
             Way(
-                "bvlc/mapping.yaml:2198",
+                "bvlc/mapping.yaml:2194",
                 rewrite="tops[0] = PRelu(bottom, reshape(blobs[0], [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2201",
+                        "bvlc/mapping.yaml:2197",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2563,27 +2557,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2208",
+        "bvlc/mapping.yaml:2204",
         (
             Way(
-                "bvlc/mapping.yaml:2214",
+                "bvlc/mapping.yaml:2210",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2214", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2210", 'operation == "SUM"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2214",
+                rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
+                conditions=(Condition("bvlc/mapping.yaml:2214", 'operation == "ASUM"'),),
             ),
             Way(
                 "bvlc/mapping.yaml:2218",
-                rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2218", 'operation == "ASUM"'),),
+                rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
+                conditions=(Condition("bvlc/mapping.yaml:2218", 'operation == "SUMSQ"'),),
             ),
             Way(
                 "bvlc/mapping.yaml:2222",
-                rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2222", 'operation == "SUMSQ"'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:2226",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2226", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2222", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2593,49 +2587,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2236",
+        "bvlc/mapping.yaml:2232",
         (
             Way(
-                "bvlc/mapping.yaml:2237",
+                "bvlc/mapping.yaml:2233",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2241",
+        "bvlc/mapping.yaml:2237",
         (
             Way(
-                "bvlc/mapping.yaml:2242",
+                "bvlc/mapping.yaml:2238",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:2245",
-        (Way("bvlc/mapping.yaml:2246", hook="read_rnn"),),
+        "bvlc/mapping.yaml:2241",
+        (Way("bvlc/mapping.yaml:2242", hook="read_rnn"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2252",
+        "bvlc/mapping.yaml:2248",
         (
             Way(
-                "bvlc/mapping.yaml:2267",
+                "bvlc/mapping.yaml:2263",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(blobs[1], shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2267", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2263", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2269",
+                        "bvlc/mapping.yaml:2265",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2275",
+                "bvlc/mapping.yaml:2271",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(blobs[0], shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2275", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2271", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2646,32 +2640,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2260",
+                "bvlc/mapping.yaml:2256",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2263",
+                "bvlc/mapping.yaml:2259",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2283",
-        (Way("bvlc/mapping.yaml:2284", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2279",
+        (Way("bvlc/mapping.yaml:2280", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2288",
-        (Way("bvlc/mapping.yaml:2289", rewrite=""),),
+        "bvlc/mapping.yaml:2284",
+        (Way("bvlc/mapping.yaml:2285", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2293",
+        "bvlc/mapping.yaml:2289",
         (
             Way(
-                "bvlc/mapping.yaml:2294",
+                "bvlc/mapping.yaml:2290",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2680,12 +2674,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2300",
+                        "bvlc/mapping.yaml:2296",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2303",
+                        "bvlc/mapping.yaml:2299",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2695,42 +2689,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2311",
+        "bvlc/mapping.yaml:2307",
         (
             Way(
-                "bvlc/mapping.yaml:2312",
+                "bvlc/mapping.yaml:2308",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2316",
-        (Way("bvlc/mapping.yaml:2317", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2312",
+        (Way("bvlc/mapping.yaml:2313", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2320",
+        "bvlc/mapping.yaml:2316",
         (
             Way(
-                "bvlc/mapping.yaml:2334",
+                "bvlc/mapping.yaml:2330",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2334", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2330", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2336",
+                "bvlc/mapping.yaml:2332",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2336", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2332", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2338",
+                "bvlc/mapping.yaml:2334",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2338", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2334", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2341",
+                "bvlc/mapping.yaml:2337",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2341", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2337", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2738,40 +2732,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2327",
+                "bvlc/mapping.yaml:2323",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2330",
+                "bvlc/mapping.yaml:2326",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2352",
-        (Way("bvlc/mapping.yaml:2353", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2348",
+        (Way("bvlc/mapping.yaml:2349", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2357",
+        "bvlc/mapping.yaml:2353",
         (
             Way(
-                "bvlc/mapping.yaml:2358",
+                "bvlc/mapping.yaml:2354",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2361",
+        "bvlc/mapping.yaml:2357",
         (
             Way(
-                "bvlc/mapping.yaml:2362",
+                "bvlc/mapping.yaml:2358",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2364", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2360", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),
