@@ -41,6 +41,9 @@ class CaffeTarget:
         return IMPOSSIBLE.get(type(node.op), "")
 
     def hint(self, node: Node) -> str:
+        whole = [v for v in node.outputs if v.dtype in ("int32", "int64") and not _fits(v, node)]
+        if node.op.op_type == "Cast" and whole:
+            return "leave the conversion out, as trunc() in place of long(): a float32 is exact up to 2**24"
         return ""
 
     def obstacle(self, node: Node) -> str:

@@ -101,6 +101,8 @@ def legalized(
         found = legalizer.node(node, ())
         _give_back(node)
         if isinstance(found, Refusal):
+            if legalizer.recalled:  # what it says may name values of an earlier node
+                found = _refusal_of(node, target, approximate) or found
             found.hint = found.hint or target.hint(node)
             refusals.append(found)
             continue
@@ -110,6 +112,13 @@ def legalized(
     if refusals:
         raise refused(target.name, graph.name, refusals)
     return calls
+
+
+def _refusal_of(node: Node, target: Target[C], approximate: bool) -> Refusal | None:
+    """Return why a node is refused, worked out for it alone."""
+    found = Legalizer(target, approximate).node(node, ())
+    _give_back(node)
+    return found if isinstance(found, Refusal) else None
 
 
 def directly(node: Node, backend: Backend) -> bool:
@@ -148,11 +157,14 @@ class Legalizer(Generic[C]):
         self.approximate = approximate
         self.refused: dict[Key, Refusal] = {}
         self.counts: dict[str, dict[str, int]] = {}  # names given, by stem
+        self.recalled = False  # the last refusal says what was remembered of another node
 
     def node(self, node: Node, above: tuple[Key, ...]) -> list[C] | Refusal:
         """Return layers for `node`, below the nodes `above` whose lowering it is part of."""
         key = _key(node)
+        self.recalled &= bool(above)
         if key in self.refused:
+            self.recalled = True
             return replace(self.refused[key], node=node)
         refusal = self._refusal(node)
         obstacle = self.target.obstacle(node)

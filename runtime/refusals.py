@@ -9,6 +9,11 @@ from typing import Any
 from caffeforge.runtime.errors import LegalizeError
 from caffeforge.runtime.graph import Node
 
+SHOWN = 6  # nodes alike that a report names
+HINT = (
+    "what cannot be expressed can stay outside: --outputs-at ends the net at the outputs of modules before it"
+)
+
 
 @dataclass
 class Refusal:
@@ -29,11 +34,16 @@ class Refusal:
     hint: str = ""
     cyclic: bool = False
 
-    def text(self, indent: str = "") -> str:
-        """Return the refusal as indented lines."""
-        types = ", ".join(v.type_text() for v in self.node.inputs if v is not None)
-        lines = [f"{indent}{self.node.name}: {self.node.op!r} on {types}, from {self.node.origin}"]
-        for rule, sentence in self.reasons:
+    def text(self, indent: str = "", alike: Sequence[Node] = ()) -> str:
+        """Return the refusal as indented lines; `alike` are further nodes of which all of it is true."""
+        lines = [
+            f"{indent}{self.node.name}: {self.node.op!r} on {_operands(self.node)}, from {self.node.origin}"
+        ]
+        if alike:
+            others = ", ".join(f"{node.name} from {node.origin}" for node in alike[:SHOWN])
+            more = f", and {len(alike) - SHOWN} more" if len(alike) > SHOWN else ""
+            lines.append(f"{indent}    and {len(alike)} like it: {others}{more}")
+        for rule, sentence in dict.fromkeys(self.reasons):  # what alternatives have in common is said once
             lines.append(f"{indent}    {rule}: {sentence}" if rule else f"{indent}    {sentence}")
         lines += [refusal.text(indent + "    ") for refusal in self.below]
         if self.otherwise:
@@ -63,9 +73,36 @@ class Refusal:
 def refused(backend: str, graph: str, refusals: Sequence[Refusal]) -> LegalizeError:
     """Return the error that reports all of a graph's refused nodes."""
     count = "1 operation" if len(refusals) == 1 else f"{len(refusals)} operations"
-    listed = "\n".join(refusal.text("  ") for refusal in refusals)
+    groups: dict[str, list[Refusal]] = {}
+    for refusal in refusals:
+        groups.setdefault(_likeness(refusal), []).append(refusal)
+    listed = "\n".join(first.text("  ", [r.node for r in others]) for first, *others in groups.values())
     document = {"backend": backend, "graph": graph, "refused": [r.document() for r in refusals]}
-    return LegalizeError(f"{backend} cannot express {count} of {graph}:\n{listed}", document=document)
+    what = f"{backend} cannot express {count} of {graph}:\n{listed}"
+    return LegalizeError(what, hint=HINT, document=document)
+
+
+def _likeness(refusal: Refusal) -> str:
+    """Return the text of a refusal without its node's own names: alike ones differ in nothing else."""
+    node = refusal.node
+    text = refusal.text().replace(str(node.origin), "")
+    names = {node.name, *(v.name for v in (*node.inputs, *node.outputs) if v is not None)}
+    for name in sorted(names, key=len, reverse=True):
+        text = text.replace(name, "_")
+    return text
+
+
+def _operands(node: Node) -> str:
+    """Return the types of what a node reads; of several with the names by which conditions call them."""
+    given = [value for value in node.inputs if value is not None]
+    if len(given) < 2:
+        return "".join(value.type_text() for value in given) or "nothing"
+    listed = []
+    for index, value in enumerate(node.inputs):
+        formal = node.op.inputs[min(index, len(node.op.inputs) - 1)]
+        name = "" if formal.option == "variadic" else f"{formal.name}: "
+        listed += [f"{name}{value.type_text()}"] if value is not None else []
+    return ", ".join(listed)
 
 
 def _plain(value: Any) -> Any:

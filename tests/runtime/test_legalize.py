@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from caffeforge.runtime.errors import LegalizeError
 from caffeforge.runtime.graph import Graph, Node, Origin, Symbol, Value
 from caffeforge.runtime.legalize import directly, legalize
 from caffeforge.runtime.op import Op
+from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused
 
 
@@ -135,3 +137,86 @@ def test_the_source_graph_stays_as_it_was(rule: tuple[Alternative, ...]) -> None
         legalize(source, backend)
     source.verify()
     assert source.dump() == before
+
+
+def test_a_layer_that_a_constraint_refuses_is_passed_over() -> None:
+    def no_slope(r: Read, param: layers.ReLU) -> None:
+        if param.negative_slope is not None:
+            raise Refused("no slope", "limits:1")
+
+    def leaky(e: Emit, op: Op, X: Value, Y: Value) -> None:
+        e.layer(layers.ReLU(negative_slope=0.5), (X,), tops=(Y,))
+
+    rules = target(
+        Relu=(Alternative(leaky, "a:1"), Alternative(relu, "a:2")), Abs=(Alternative(leaky, "a:3"),)
+    )
+    backend = replace(rules, constraints={"ReLU": no_slope})
+    (call,) = legalize(graph(hub.Relu()), backend)
+    assert call.rule == "a:2"
+    with pytest.raises(LegalizeError, match="limits:1: no slope"):
+        legalize(graph(hub.Abs()), backend)
+
+
+def test_what_was_refused_is_not_tried_again() -> None:
+    """Each op has two ways that both lead to the next one: without memory that is 2**11 times the last."""
+    tried: list[str] = []
+
+    def counted(e: Emit, op: Op, X: Value, Y: Value) -> None:
+        tried.append(op.op_type)
+        raise Refused("it never holds", "here:1")
+
+    names = ["Abs", "Neg", "Exp", "Log", "Sqrt", "Sin", "Cos", "Tan", "Erf", "Floor", "Ceil", "Round"]
+    ways = {a: (to(hub.OPS[b]()), to(hub.OPS[b]())) for a, b in itertools.pairwise(names)}
+    backend = target(**ways, Round=(Alternative(counted, "here:1"),))
+    with pytest.raises(LegalizeError):
+        legalize(graph(hub.Abs(), hub.Abs(), hub.Abs()), backend)
+    assert len(tried) <= 6  # once, and again for the reports of the others
+
+
+def too_many(e: Emit, op: Op, X: Value, Y: Value) -> None:
+    raise Refused(f"{X.name} is no number", "here:2")
+
+
+def test_a_report_names_each_nodes_own_values() -> None:
+    backend = target(Abs=(Alternative(too_many, "a:2"),), Log=(to(hub.Abs()),))
+    with pytest.raises(LegalizeError) as caught:
+        legalize(graph(hub.Abs(), hub.Abs(), hub.Log()), backend)
+    first, second, third = caught.value.document["refused"]
+    assert first["alternatives"][0]["refused"] == "v0 is no number"
+    assert second["alternatives"][0]["refused"] == "v1 is no number"
+    assert third["below"][0]["alternatives"][0]["refused"] == "v2 is no number"
+
+
+def test_nodes_that_are_refused_alike_are_told_in_one_paragraph() -> None:
+    backend = target(Abs=(Alternative(too_many, "a:2"),))
+    with pytest.raises(LegalizeError) as caught:
+        legalize(graph(*[hub.Abs()] * 10), backend)
+    text = str(caught.value)
+    assert "cannot express 10 operations of g" in text
+    assert text.count("is no number") == 1
+    assert "and 9 like it: n1 from module block.1 (net.py:11), " in text
+    assert text.count("from module") == 7 and ", and 3 more\n" in text
+
+
+def test_what_alternatives_have_in_common_is_said_once() -> None:
+    backend = target(Abs=(Alternative(never, "a:2"), Alternative(never, "a:3"), to(hub.Erf())))
+    with pytest.raises(LegalizeError) as caught:
+        legalize(graph(hub.Abs()), backend)
+    assert str(caught.value).count("here:1: it never holds") == 1
+    assert "--outputs-at" in caught.value.hint
+
+
+def test_operands_are_told_by_the_names_that_conditions_use() -> None:
+    source = Graph.parse("def g(x: float32[2], p: float32[2]):\n    y = Pow(x, p)\n    return y\n")
+    with pytest.raises(
+        LegalizeError, match=r"y: Pow\(\) on X: float32\[2\], Y: float32\[2\], from the model"
+    ):
+        legalize(source, BACKEND)
+
+
+def test_a_conversion_to_whole_numbers_is_met_with_a_hint() -> None:
+    source = Graph.parse(
+        "def g(x: float32[2]):\n    n = Cast(x, to=7)\n    y = Cast(n, to=1)\n    return y\n"
+    )
+    with pytest.raises(LegalizeError, match=r"hint: leave the conversion out, as trunc\(\) in place of long"):
+        legalize(source, BACKEND)
