@@ -23,6 +23,7 @@ def source_of(
     input_names: Sequence[str] | None,
     output_names: Sequence[str] | None,
     outputs_at: Sequence[str] | None,
+    dynamic_shapes: Any = None,
     custom: Mapping[str, CustomOp],
     dequantize: bool,
 ) -> Source:
@@ -43,12 +44,18 @@ def source_of(
             input_names=input_names,
             output_names=output_names,
             outputs_at=outputs_at,
+            dynamic_shapes=dynamic_shapes,
             custom=custom,
         )
     from caffeforge.runtime.onnx_front import read
 
     if outputs_at is not None:
         raise UsageError("outputs_at names modules, which an ONNX model does not have")
+    if dynamic_shapes is not None:
+        raise UsageError(
+            "dynamic_shapes is for PyTorch models",
+            hint="an ONNX model's open sizes stay open where none is given",
+        )
     return read(
         model,
         example_inputs,

@@ -42,6 +42,9 @@ class OnnxSource:
     _by_evaluator: bool = field(repr=False)
     _original: Original | None = field(default=None, repr=False)
 
+    def at_other_sizes(self) -> None:
+        """Return None: a model's shapes are those that were given for it."""
+
     def reference(self, inputs: Mapping[str, NDArray]) -> dict[str, NDArray]:
         """Return what the model itself computes, by the names of the graph's values.
 

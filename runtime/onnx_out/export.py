@@ -39,6 +39,7 @@ def export(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     outputs_at: Sequence[str] | None = None,
+    dynamic_shapes: Any = None,
     verify: bool = True,
     approximate: bool = False,
     dequantize: bool = False,
@@ -53,6 +54,7 @@ def export(
         input_names=input_names,
         output_names=output_names,
         outputs_at=outputs_at,
+        dynamic_shapes=dynamic_shapes,
         custom=backend.custom,
         dequantize=dequantize,
     )
@@ -152,7 +154,7 @@ def map_text(model: OnnxModel, backend: OnnxBackend) -> str:
 
 
 def _verify(source: Source, model: OnnxModel, file: Path, accepted: float | None) -> Verification:
-    """Compare the written file with the source on the example and on another input.
+    """Compare the written file with the source on the example, on another input, and at other sizes.
 
     Raises:
         VerificationError: a node or output differs; the text holds the table.
@@ -172,7 +174,8 @@ def _verify(source: Source, model: OnnxModel, file: Path, accepted: float | None
     fed = {value.name: model.names[value] for value in model.inputs}
     tolerance = Tolerance(accepted) if accepted is not None else None
     verifications = []
-    for inputs in (source.example, other(source.example)):
+    larger = source.at_other_sizes()
+    for inputs in (source.example, other(source.example), *([] if larger is None else [larger])):
         found = runner.run({fed[name]: array for name, array in inputs.items()})
         result = {value: found[name] for value, name in held.items() if name in found}
         verifications.append(verify(source.reference(inputs), result, rows, outputs, tolerance))

@@ -7,7 +7,7 @@ import itertools
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch._guards import detect_fake_mode
@@ -16,7 +16,7 @@ from torch.fx import Graph as FxGraph
 from torch.utils._sympy.printers import PythonPrinter
 
 from caffeforge.runtime.errors import FrontEndError, UsageError
-from caffeforge.runtime.symbol import Symbol, names, size
+from caffeforge.runtime.symbol import Dim, Symbol, at, is_size, names, size
 from caffeforge.runtime.torch_front.example import Example
 
 Axes = Mapping[int, Any]
@@ -35,6 +35,8 @@ _RELATIONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 # Sizes at which conditions are tried; below 2 none is traced.
 _TRIED: Final = (*range(2, 1200), 4095, 4096, 4097, 5040, 5041)
 _TRIED_TOGETHER: Final = (2, 3, 5, 6, 8, 16, 31, 32, 37, 224, 225, 1024)
+_MORE: Final = (1, 2, 3, 4, 8, 16, 32, 64, 128)
+_FIXED: Final = "leave this size out of dynamic_shapes"
 _SMALL: Final = 600  # a bound above is no lower bound
 
 
@@ -89,7 +91,7 @@ class OpenSizes:
                 if isinstance(traced, int):
                     raise FrontEndError(
                         f"the model works for one {name or f'size of axis {axis}'} only, {traced}",
-                        hint="leave this size out of dynamic_shapes",
+                        hint=_FIXED,
                     )
                 free = [str(symbol) for symbol in traced.node.expr.free_symbols]
                 if name and len(free) == 1:
@@ -108,34 +110,75 @@ def names_of_axes(inputs: Sequence[str], values: Sequence[torch.Tensor]) -> dict
     return found
 
 
-def conditions(graph: FxGraph, named: Mapping[str, str]) -> list[str]:
-    """Return what PyTorch took for granted of open sizes when it traced: bounds, and other conditions.
+class Condition(NamedTuple):
+    """What PyTorch took for granted of open sizes.
 
-    What holds for all sizes from 2 on is left out, as far as trying some sizes tells.
+    `sign` is one of ``== != < <= > >=``, or "" for what is no comparison of sizes, of which only the text is
+    known.
     """
+
+    left: Dim
+    sign: str
+    right: Dim
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Tell whether it is so where the names have `sizes`."""
+        return not self.sign or _RELATIONS[self.sign](at(self.left, sizes), at(self.right, sizes))
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.sign} {self.right}" if self.sign else str(self.left)
+
+
+def conditions(graph: FxGraph, named: Mapping[str, str]) -> list[Condition]:
+    """Return what PyTorch took for granted when it traced a graph, under the user's names."""
     mode = detect_fake_mode([node.meta.get("val") for node in graph.nodes if node.op == "placeholder"])
     if mode is None or mode.shape_env is None:
         return []
+    found = []
+    for guard in mode.shape_env.guards:
+        sides = [_renamed(side, named) for side in getattr(guard.expr, "args", ())]
+        sign = str(getattr(guard.expr, "rel_op", ""))
+        relates = sign in _RELATIONS and len(sides) == 2
+        if not relates or not all(is_size(ast.parse(side, mode="eval").body) for side in sides):
+            found.append(Condition(Symbol(_renamed(guard.expr, named)), "", 0))
+            continue
+        found.append(Condition(size(sides[0]), sign, size(sides[1])))
+    return found
+
+
+def sentences(held: Sequence[Condition]) -> list[str]:
+    """Return conditions as texts: lower bounds, and others.
+
+    What holds for all sizes from 2 on is left out, as far as trying some sizes tells.
+    """
     bounds: dict[str, int] = {}
     others: dict[str, None] = {}
     # Those of one name first, for their bounds are known of the others.
-    for guard in sorted(mode.shape_env.guards, key=lambda guard: len(guard.expr.free_symbols)):
-        sides = [_renamed(side, named) for side in getattr(guard.expr, "args", ())]
-        relation = _RELATIONS.get(str(getattr(guard.expr, "rel_op", "")))
-        if relation is None or len(sides) != 2:
-            others[_renamed(guard.expr, named)] = None
+    for condition in sorted(held, key=lambda condition: len(_names(condition))):
+        free = _names(condition)
+        if not condition.sign:
+            others[str(condition)] = None
             continue
-        left, right = size(sides[0]), size(sides[1])
-        free = list(dict.fromkeys([*names(left), *names(right)]))
-        failing = [
-            sizes for sizes in _sizes(free, bounds) if not relation(_at(left, sizes), _at(right, sizes))
-        ]
+        failing = [sizes for sizes in _sizes(free, bounds) if not condition.holds(sizes)]
         least = 1 + max((sizes[free[0]] for sizes in failing), default=1) if len(free) == 1 else _SMALL
         if failing and least < _SMALL:
             bounds[free[0]] = max(bounds.get(free[0], 0), least)
         elif failing:
-            others[f"{left} {guard.expr.rel_op} {right}"] = None
+            others[str(condition)] = None
     return [*(f"{name} >= {least}" for name, least in bounds.items()), *others]
+
+
+def other_sizes(sizes: Mapping[str, int], held: Sequence[Condition]) -> dict[str, int] | None:
+    """Return sizes larger than `sizes`, for which the conditions hold; None if none are found."""
+    for more in _MORE:
+        found = {name: given + more for name, given in sizes.items()}
+        if all(condition.holds(found) for condition in held):
+            return found
+    return None
+
+
+def _names(condition: Condition) -> list[str]:
+    return list(dict.fromkeys([*names(condition.left), *names(condition.right)]))
 
 
 def _sizes(free: Sequence[str], bounds: Mapping[str, int]) -> Iterator[dict[str, int]]:
@@ -145,11 +188,6 @@ def _sizes(free: Sequence[str], bounds: Mapping[str, int]) -> Iterator[dict[str,
     each = [[tried for tried in _TRIED_TOGETHER if tried >= bounds.get(name, 2)] for name in free]
     combined = itertools.islice(itertools.product(*each), 2000)
     return (dict(zip(free, tried, strict=True)) for tried in combined)
-
-
-def _at(dim: int | Symbol, sizes: Mapping[str, int]) -> int:
-    found = dim if isinstance(dim, int) else dim.at(sizes)
-    return 0 if found is None else found
 
 
 def _renamed(expression: Any, named: Mapping[str, str]) -> str:

@@ -22,7 +22,15 @@ from caffeforge.runtime.symbol import Symbol, at
 from caffeforge.runtime.torch_front import nest
 from caffeforge.runtime.torch_front.capture import capture
 from caffeforge.runtime.torch_front.cut import outputs_at as outputs_at_modules
-from caffeforge.runtime.torch_front.dynamic import DynamicShapes, OpenSizes, conditions, names_of_axes
+from caffeforge.runtime.torch_front.dynamic import (
+    Condition,
+    DynamicShapes,
+    OpenSizes,
+    conditions,
+    names_of_axes,
+    other_sizes,
+    sentences,
+)
 from caffeforge.runtime.torch_front.evaluation import evaluating
 from caffeforge.runtime.torch_front.example import Example
 from caffeforge.runtime.torch_front.folding import Folding
@@ -63,6 +71,7 @@ class TorchSource:
     _outputs: Sequence[str] = field(repr=False)
     _sites: Sequence[Site] = field(repr=False)  # which the program names by number
     _sizes: Sizes = field(repr=False)
+    _conditions: Sequence[Condition] = field(repr=False)
 
     def reference(self, inputs: Mapping[str, NDArray]) -> dict[str, NDArray]:
         """Return what the source computes from `inputs`, by the names of the graph's values.
@@ -84,6 +93,20 @@ class TorchSource:
         with torch.no_grad():
             recorder.run(*placeholders, enable_io_processing=False)
         return recorder.recorded | dict(zip(self._outputs, self._run_model(given), strict=True))
+
+    def at_other_sizes(self) -> dict[str, NDArray] | None:
+        """Return the example with larger sizes for the open ones; None if there are none."""
+        sizes = self._sizes.names_at({name: array.shape for name, array in self.example.items()})
+        found = other_sizes(sizes, self._conditions) if sizes else None
+        if found is None:
+            return None
+        larger = {}
+        for value in self.graph.inputs:
+            array = self.example[value.name]
+            for axis, dim in enumerate(value.dims):
+                array = array.take(np.arange(at(dim, found)) % array.shape[axis], axis)
+            larger[value.name] = array
+        return larger
 
     def _tensors(self, inputs: Mapping[str, NDArray]) -> list[torch.Tensor]:
         """Return `inputs` as tensors of their own on the example's devices, in order."""
@@ -179,8 +202,9 @@ def trace(
     named = names_of_axes(names, inputs) if sizes is None else sizes.named(inputs)
     known = Sizes(named)
     graph, values, found = _lower(traced, names, _model_name(model, program), OwnOps(own), known)
-    if dynamic_shapes is not None:
-        found += _conditions(traced, named)
+    held = [] if dynamic_shapes is None else conditions(traced.graph, named)
+    if said := sentences(held):
+        found.append(f"the model was traced for sizes of which {'; '.join(said)}")
     name_outputs(graph, output_names)
     graph.verify()
     return TorchSource(
@@ -198,6 +222,7 @@ def trace(
         _outputs=[value.name for value in graph.outputs],
         _sites=sites,
         _sizes=known,
+        _conditions=held,
     )
 
 
@@ -213,11 +238,6 @@ def _open_sizes(
     if given is True:
         raise UsageError("dynamic_shapes is True for a module", hint="name the open sizes of its inputs")
     return None if given is None else OpenSizes(given, names, example)
-
-
-def _conditions(traced: Traced, named: Mapping[str, str]) -> list[str]:
-    held = conditions(traced.graph, named)
-    return [f"the model was traced for sizes of which {'; '.join(held)}"] if held else []
 
 
 def _cut(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from caffeforge.runtime.array import NDArray
-from caffeforge.runtime.errors import FrontEndError, UsageError
+from caffeforge.runtime.errors import FrontEndError, LegalizeError, UsageError
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.torch_front import TorchSource, trace
 from tests.torch_front.checking import Function, seeded, types
@@ -305,3 +306,45 @@ def test_other_sizes_than_the_open_ones_are_refused() -> None:
     source, _ = traced(nn.ReLU(), (seeded(2, 3),), {"input": {0: "N"}})
     with pytest.raises(UsageError, match=r"float32\[N, 3\]"):
         source.reference({"input": np.zeros((2, 4), np.float32)})
+
+
+def test_larger_sizes_keep_to_the_conditions() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return x.view(-1, 4) if x.shape[0] % 4 == 0 else x
+
+    source, module = traced(model, (seeded(8),), [{0: "N"}])
+    larger = source.at_other_sizes()
+    assert larger is not None and larger["tensors_0"].shape == (12,)
+    equal_at(source, module, (torch.from_numpy(larger["tensors_0"]),))
+    assert trace(nn.ReLU().eval(), seeded(3)).at_other_sizes() is None
+
+
+@pytest.mark.parametrize("opset", [13, 17])
+def test_an_onnx_file_of_open_sizes(opset: int, tmp_path: Path) -> None:
+    import onnxruntime
+
+    from caffeforge.runtime.backends import find_any
+    from caffeforge.runtime.onnx_out.backend import OnnxBackend
+    from caffeforge.runtime.onnx_out.export import export
+
+    backend = find_any(f"onnx_opset{opset}")
+    assert isinstance(backend, OnnxBackend)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.Hardswish(), nn.GELU(), nn.Upsample(scale_factor=2))
+    x = seeded(1, 3, 8, 8)
+    result = export(backend, model.eval(), x, tmp_path / "net", dynamic_shapes=[IMAGE])
+    assert result.verification is not None
+    session = onnxruntime.InferenceSession(tmp_path / "net.onnx", providers=["CPUExecutionProvider"])
+    assert session.get_inputs()[0].shape == ["N", 3, "H", "W"]
+    other = seeded(2, 3, 13, 10)
+    (found,) = session.run(None, {session.get_inputs()[0].name: other.numpy()})
+    with torch.no_grad():
+        np.testing.assert_allclose(found, model(other).numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_caffe_net_refuses_open_sizes_by_name() -> None:
+    from caffeforge.runtime.backends import find
+    from caffeforge.runtime.legalize import legalize
+
+    source, _ = traced(nn.AvgPool2d(3, 2), (seeded(1, 3, 9, 9),), [{2: "H"}])
+    with pytest.raises(LegalizeError, match="needs a static H"):
+        legalize(source.graph, find("bvlc"))
