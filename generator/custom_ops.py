@@ -14,7 +14,7 @@ from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.hub_package import op_context
 from caffeforge.generator.hub_schema import HELD, Attribute, Formal, HubOp
-from caffeforge.generator.mapping import CustomOp
+from caffeforge.generator.mapping import CustomOp, Shape
 from caffeforge.generator.names import CONSTANTS, OP_MEMBERS, function_name
 from caffeforge.generator.python_text import Code, call, dict_of, indented, is_name, literal, tuple_of
 from caffeforge.generator.rewrite import Rewriter
@@ -159,7 +159,7 @@ def context(custom: list[CustomOp], ops: Mapping[str, HubOp], printer: Printer) 
             | {
                 "domain": literal(described.domain),
                 "dotted": literal(op.name.text),
-                "shape": _shape(op, described, own, printer),
+                "shapes": _shapes(op, described, own, printer),
                 "reference": _reference(op, described, ops, own, printer),
             }
         )
@@ -171,6 +171,9 @@ def _entry(op: CustomOp, described: HubOp) -> str:
     shape = function_name("shape", described.class_name, 0, 1)
     reference = function_name("reference", described.class_name, 0, 1) if op.reference else "None"
     parts = [described.class_name, shape, reference, literal(op.torch.text if op.torch else "")]
+    if op.further:
+        functions = [f"{literal(name.text)}: {_further_name(described, name.text)}" for name, _ in op.further]
+        parts.append(f"{{{', '.join(functions)}}}")
     return f"{literal(op.name.text)}: {call('CustomOp', parts, 0, margin=24)}"
 
 
@@ -196,20 +199,38 @@ def _type(formal: Formal) -> Type:
     return {"optional": types.optional(VALUE), "variadic": VALUES}.get(formal.option, VALUE)
 
 
-def _shape(op: CustomOp, described: HubOp, classes: frozenset[str], printer: Printer) -> Code:
-    """Return a function that gives the sizes of the first result."""
-    name = function_name("shape", described.class_name, 0, 1)
-    parameters, scope = _scope(described, classes)
-    if op.shape is None:
+def _further_name(op: HubOp, output: str) -> Code:
+    return Code(f"{function_name('shape', op.class_name, 0, 1)}_of_{output.lower()}")
+
+
+def _shapes(op: CustomOp, described: HubOp, classes: frozenset[str], printer: Printer) -> list[Code]:
+    """Return functions that give the sizes of the first result, and of those others that have a rule."""
+    first = function_name("shape", described.class_name, 0, 1)
+    rules = [(op.shape, first, f"what {described.name} yields")]
+    rules += [(s, _further_name(described, n.text), f"{n.text} of {described.name}") for n, s in op.further]
+    return [_shape(op, rule, described, _scope(described, classes), printer) for rule in rules]
+
+
+def _shape(
+    op: CustomOp,
+    rule: tuple[Shape | None, str, str],
+    described: HubOp,
+    scoped: tuple[list[str], Scope],
+    printer: Printer,
+) -> Code:
+    """Return a function that gives the sizes of a result: by what, its name, and what it gives them of."""
+    shape, name, of = rule
+    parameters, scope = scoped
+    if shape is None:
         body = f"{scope.names[described.inputs[0].name].code}.dims" if described.inputs else "()"
-    elif isinstance(op.shape, tuple):
+    elif isinstance(shape, tuple):
         open_ = {scalar.text for scalar in op.open}
-        sizes = [_size(size, open_, described, scope, printer) for size in op.shape]
+        sizes = [_size(size, open_, described, scope, printer) for size in shape]
         body = str(tuple_of("", sizes, 0, 16))
     else:
-        body = printer.print(op.shape, scope, INTS)
+        body = printer.print(shape, scope, INTS)
     head = call(f"def {name}", [f"op: {described.class_name}", *parameters], 0, " -> tuple[Dim, ...]:")
-    text = f'{head}\n    """The sizes of what {described.name} yields."""\n'
+    text = f'{head}\n    """The sizes of {of}."""\n'
     return Code(text + indented(f"return {body}", 4))
 
 

@@ -96,6 +96,9 @@ class ConstraintRule:
     require: tuple[Condition, ...]
 
 
+Shape = tuple[Source, ...] | Source  # sizes one by one, or an expression that gives all
+
+
 @dataclass(frozen=True)
 class CustomOp:
     """An op of the backend's own domain.
@@ -103,6 +106,7 @@ class CustomOp:
     Attributes:
         attributes: name and ``type`` or ``type = default`` of each.
         shape: the sizes of its first result.
+        further: names of further results, and their sizes.
         open: names of sizes in `shape` that are known only when the net runs.
         torch: name of the ``torch.library`` op that it stands for.
         reference: what it computes, in other ops.
@@ -112,10 +116,11 @@ class CustomOp:
     inputs: tuple[Scalar, ...]
     outputs: tuple[Scalar, ...]
     attributes: tuple[tuple[Scalar, Scalar], ...]
-    shape: tuple[Source, ...] | Source | None
+    shape: Shape | None
     torch: Scalar | None
     reference: Source | None
     open: tuple[Scalar, ...] = ()
+    further: tuple[tuple[Scalar, Shape], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from caffeforge.generator.mapping import (
     PatternRule,
     RewritesFile,
     Rule,
+    Shape,
 )
 from caffeforge.generator.python_text import is_name
 from caffeforge.generator.rule_reader import LAYER, LOWERING, OP, RuleForm, RuleReader
 from caffeforge.generator.schema_folder import SCHEMAS
-from caffeforge.generator.source import Source
 from caffeforge.generator.yaml_reader import CONDITION_KEYS
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
@@ -149,18 +149,39 @@ class _Reader(RuleReader):
             if word is not None:
                 attributes.append((key, word))
         torch, reference, outputs, open_ = (entry.get(k) for k in ("torch", "reference", "outputs", "open"))
+        results = self._words(outputs) if outputs is not None else (Scalar("Y", name.position),)
+        shape, further = self._shapes(entry.get("shape"), results)
         return CustomOp(
             name,
             self._words(entry.get("inputs") or Sequence((), entry.position)),
-            self._words(outputs) if outputs is not None else (Scalar("Y", name.position),),
+            results,
             tuple(attributes),
-            self._shape(entry.get("shape")),
+            shape,
             self._word(torch, "the name of a torch op"),
             self._source(reference) if reference is not None else None,
             self._words(open_) if open_ is not None else (),
+            further,
         )
 
-    def _shape(self, node: Node | None) -> tuple[Source, ...] | Source | None:
+    def _shapes(
+        self, node: Node | None, outputs: tuple[Scalar, ...]
+    ) -> tuple[Shape | None, tuple[tuple[Scalar, Shape], ...]]:
+        """Return the shape of the first output, and those that are given of the others, by its name."""
+        if not isinstance(node, Mapping):
+            return self._shape(node), ()
+        found = {}
+        for key, value in node.entries:
+            shape = self._shape(value)
+            if key.text not in [output.text for output in outputs]:
+                self.diagnostics.unknown(
+                    "custom-shape", key.position, "output", key.text, [output.text for output in outputs]
+                )
+            elif shape is not None:
+                found[key.text] = (key, shape)
+        first = found.pop(outputs[0].text, None) if outputs else None
+        return first[1] if first is not None else None, tuple(found.values())
+
+    def _shape(self, node: Node | None) -> Shape | None:
         if node is None:
             return None
         return tuple(map(self._source, node.items)) if isinstance(node, Sequence) else self._source(node)

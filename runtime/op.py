@@ -7,7 +7,8 @@ and those inputs that ONNX passes as tensors but that a compiler must know (``sc
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -89,12 +90,14 @@ class CustomOp(NamedTuple):
         shape: `shape(op, *inputs)` gives the sizes of the first result; its dtype is the first input's.
         reference: `reference(b, op, *inputs, *results)` builds it from other ops, None if it is not said.
         torch: the ``torch.library`` op that it stands for, as ``vendory::focus``, or empty.
+        further: functions as `shape` for further results, by the names of the outputs.
     """
 
     op: type[Op]
     shape: Callable[..., tuple[Dim, ...]]
     reference: Callable[..., None] | None
     torch: str
+    further: Mapping[str, Callable[..., tuple[Dim, ...]]] = MappingProxyType({})
 
 
 def full_name(op: Op | type[Op]) -> str:

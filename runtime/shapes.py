@@ -48,7 +48,7 @@ def infer(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> list[Infe
         GraphError: the op does not take such operands, or a dimension of a result cannot be told.
     """
     if op.domain:
-        return [_of_custom(op, inputs, outputs)]
+        return _of_custom(op, inputs, outputs)
     known = _known_elements(op, inputs)
     types = tuple((value.dtype, value.dims) if value is not None else None for value in inputs)
     key = (op, types, outputs, tuple((i, t.SerializeToString()) for i, t in known.items()))
@@ -76,16 +76,22 @@ def infer_partial(op: Op, inputs: Sequence[Value | None], outputs: int = 1) -> l
     return inference.partial()
 
 
-def _of_custom(op: Op, inputs: Sequence[Value | None], outputs: int) -> Inferred:
-    """Return the result of an op of a backend's own domain, by the shape rule of its mapping."""
+def _of_custom(op: Op, inputs: Sequence[Value | None], outputs: int) -> list[Inferred]:
+    """Return the results of an op of a backend's own domain, by the shape rules of its mapping."""
     first = inputs[0] if inputs else None
-    if op.custom is None or first is None or outputs != 1:
+    if op.custom is None or first is None:
         raise GraphError(
-            f"{op.domain}.{op.op_type} is not an ONNX operator, so its one result needs a shape rule",
+            f"{op.domain}.{op.op_type} is not an ONNX operator, so its results need a shape rule",
             hint="give the op a shape: in the custom: section of the mapping",
         )
+    rules = [op.custom.shape, *(op.custom.further.get(formal.name) for formal in op.outputs[1:outputs])]
+    if len(rules) != outputs or None in rules:
+        raise GraphError(
+            f"the mapping does not give the sizes of all {outputs} results of {op.domain}.{op.op_type}",
+            hint="write shape: as {output: sizes}, with an entry for each",
+        )
     try:
-        return first.dtype, tuple(op.custom.shape(op, *inputs))
+        return [(first.dtype, tuple(rule(op, *inputs))) for rule in rules if rule is not None]
     except Refused as refused:
         raise GraphError(refused.sentence, where=f"{op.domain}.{op.op_type}") from None
 

@@ -167,19 +167,21 @@ def _node(call: Call, op: Op, inputs: Sequence[Value | None]) -> list[Value]:
     for formal, value in zip(formals, [*inputs, *[None] * len(formals)], strict=False):
         if formal.option == "single" and value is None:
             raise call.error(f"has no tensor for input {formal.name} of {op.domain}.{op.op_type}")
-    if len(call.results) != 1:
-        return call.node_of_all(op, *inputs)
+    # Further results may be of another type, and have a rule only if nets with them are to be read.
+    known = 1 + len(op.custom.further) if op.custom is not None else 1
     try:
-        ((dtype, dims),) = infer(op, inputs)
+        told = infer(op, inputs, min(known, len(call.results)))
     except GraphError as error:
         raise call.error(f"has no shape by the mapping: {error.what}") from None
-    if (dtype, dims) != (call.dtype, call.dims):
-        raise call.error(
-            f"yields {call.dtype}{list(call.dims)}, by the mapping {op.domain}.{op.op_type} yields "
-            f"{dtype}{list(dims)}",
-            hint="correct shape: of the op in the mapping",
-        )
-    return [call.node(op, *inputs)]
+    for index, (computed, rule) in enumerate(zip(call.results, told, strict=False)):
+        if computed[1] != rule[1] or (index == 0 and computed[0] != rule[0]):
+            which = f"result {index} of " if index else ""
+            raise call.error(
+                f"yields {computed[0]}{list(computed[1])}, by the mapping {which}{op.domain}.{op.op_type} is "
+                f"{rule[0]}{list(rule[1])}",
+                hint="correct shape: of the op in the mapping",
+            )
+    return call.node_of_all(op, *inputs)
 
 
 def _run(site: Site, operands: Sequence[NDArray | None]) -> list[NDArray]:
