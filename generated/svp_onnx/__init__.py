@@ -40,6 +40,7 @@ def export(
     input_names: Sequence[str] | None = None,
     output_names: Sequence[str] | None = None,
     outputs_at: Sequence[str] | None = None,
+    dynamic_shapes: Any = None,
     verify: bool = True,
     approximate: bool = False,
     dequantize: bool = False,
@@ -58,6 +59,8 @@ def export(
         input_names: names of the inputs; the names of forward()'s parameters if not given.
         output_names: names of the outputs; those of the nodes that yield them if not given.
         outputs_at: paths of modules whose outputs become the model's, in this order, instead of its own.
+        dynamic_shapes: sizes of a PyTorch model's inputs that stay open, as ``{"image": {0: "N", 2: "H"}}``:
+            axes and names of sizes, or ``torch.export.Dim``. All others are the example's.
         verify: run the written file and compare it with the model, node by node, before it takes its name.
         approximate: allow rules that are not exact.
         dequantize: of a quantized ONNX model, export the float model that QuantizeLinear and DequantizeLinear
@@ -83,6 +86,7 @@ def export(
         input_names=input_names,
         output_names=output_names,
         outputs_at=outputs_at,
+        dynamic_shapes=dynamic_shapes,
         verify=verify,
         approximate=approximate,
         dequantize=dequantize,
