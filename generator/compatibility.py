@@ -61,6 +61,7 @@ class Inheritance:
         meaningless: fields that do not matter for inference, whatever their default.
         sizes: those that may have one value for all axes where the base has one for each; an absent one
             is 0, or the size given here.
+        known_fields: those of known layers, whose readers take the schema's own defaults.
     """
 
     file: str
@@ -69,6 +70,7 @@ class Inheritance:
     dropped: list[Dropped] = field(default_factory=list)
     meaningless: frozenset[Touched] = frozenset()
     sizes: Mapping[Touched, int] = field(default_factory=dict)
+    known_fields: frozenset[Touched] = frozenset()
 
     def is_inherited(self, position: Position) -> bool:
         """Tell whether a rule stands in another file than the backend's own mapping."""
@@ -140,7 +142,8 @@ class Inheritance:
         base = self.written_against.get(position.file)
         if base is None or not self.is_inherited(position):
             return []
-        found = [(name, self._default(base, (message, name))) for message, name in uses.read]
+        read = [touched for touched in uses.read if touched not in self.known_fields]
+        found = [(name, self._default(base, (message, name))) for message, name in read]
         return [(name, reason) for name, reason in found if reason]
 
     def _absent(self, base: ProtoSchema, touched: Touched) -> str:

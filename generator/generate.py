@@ -208,6 +208,7 @@ def _backend(folder: Path, proto_file: Path, includes: Sequence[Path], diagnosti
     header = _header(inputs.name, inputs.texts, command)
     printer = Printer(functions(), diagnostics)
     inheritance = Inheritance(inputs.file, inputs.schema, inputs.written_against, list(inputs.open))
+    inheritance.known_fields = inputs.known_fields
     files = backend_package.files(rules, inputs.schema, hub, printer, inheritance, header)
     return Package(rules.backend.text, files, tuple(inheritance.dropped))
 

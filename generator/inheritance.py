@@ -80,7 +80,7 @@ def _entry(base: Node, child: Node, diagnostics: Diagnostics) -> Node:
     before, after = child.get("prepend"), child.get("append")
     if before is None and after is None:
         return merged
-    return _with_alternatives(merged, before, after, diagnostics)
+    return with_alternatives(merged, _items(before, diagnostics), _items(after, diagnostics))
 
 
 def _check_amend(child: Mapping, rest: Mapping, diagnostics: Diagnostics) -> None:
@@ -112,9 +112,7 @@ def merge(base: Mapping, child: Mapping, diagnostics: Diagnostics) -> Mapping:
     return Mapping(tuple(entries), child.position if child.entries else base.position)
 
 
-def _with_alternatives(
-    entry: Mapping, before: Node | None, after: Node | None, diagnostics: Diagnostics
-) -> Mapping:
+def with_alternatives(entry: Mapping, before: Iterable[Node], after: Iterable[Node]) -> Mapping:
     """Return a rule with alternatives added; a rule that had one way only becomes a list of ways."""
     listed = entry.get("any_of")
     if isinstance(listed, Sequence):
@@ -123,7 +121,7 @@ def _with_alternatives(
         body = tuple((k, n) for k, n in entry.entries if k.text not in SHARED)
         own = [Mapping(body, entry.position)]
         rest = [(k, n) for k, n in entry.entries if k.text in SHARED]
-    items = (*_items(before, diagnostics), *own, *_items(after, diagnostics))
+    items = (*before, *own, *after)
     key = Scalar("any_of", entry.position)
     return Mapping((*rest, (key, Sequence(items, entry.position))), entry.position)
 

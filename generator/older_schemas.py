@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from caffeforge.generator.compatibility import HasMessage, Touched
 from caffeforge.generator.expression import Name, Printer, Scope
 from caffeforge.generator.mapping import Alternative, Condition, LayerEntry, Rule
+from caffeforge.generator.names import free_name
 from caffeforge.generator.proto import ProtoField
 from caffeforge.generator.rule_checks import sources_of
 from caffeforge.generator.source import Source, SourceError
@@ -30,14 +31,23 @@ def values(rules: Sequence[Rule]) -> Older:
     return {rule.name.text: {key.text: source for key, source in rule.older} for rule in rules}
 
 
-def names(rule: Rule, fields: Sequence[ProtoField], printer: Printer) -> dict[str, Name]:
+@dataclass(frozen=True)
+class Missing:
+    """A field of ``before:`` that the schema does not have: the name that stands for it, and its value."""
+
+    name: Name
+    value: str
+
+
+def missing(rule: Rule, fields: Sequence[ProtoField], printer: Printer) -> dict[str, Missing]:
     """Return what stands for the fields of ``before:`` that a layer's message does not have."""
-    known, empty = {field.name for field in fields}, Scope({})
-    missing = [(key.text, source) for key, source in rule.older if key.text not in known]
-    return {
-        name: Name(printer.print(source, empty), "False", printer.infer(source, empty))
-        for name, source in missing
-    }
+    known, empty, found = {field.name for field in fields}, Scope({}), {}
+    for key, source in rule.older:
+        if key.text not in known:
+            kind = replace(printer.infer(source, empty), values=None)
+            name = Name(free_name(key.text), "lib.NEVER", kind)
+            found[key.text] = Missing(name, printer.print(source, empty))
+    return found
 
 
 def without_missing(

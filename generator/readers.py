@@ -153,8 +153,8 @@ class Readers:
         codes = Scope({}, taken=OWN).free(layer.names)
         fields = {f.name: self._field_name(f, code) for f, code in zip(layer.fields, codes, strict=True)}
         param = Name(PARAM, type=Type("message", fields=MessageFields(layer.fields, self.schema)))
-        older = older_schemas.names(rule, layer.fields, self.printer)
-        names = {PARAM: param} | fields | older | BOUND
+        missing = older_schemas.missing(rule, layer.fields, self.printer)
+        names = {PARAM: param} | fields | {key: held.name for key, held in missing.items()} | BOUND
         several = len(rule.alternatives) > 1 or rule.alternatives[0].when is not None
         defined: set[str] = set()
         shared = [c for c in rule.alternatives[0].require if all(c in a.require for a in rule.alternatives)]
@@ -168,6 +168,8 @@ class Readers:
         text = "\n".join(lines)  # what a hook reads, it reads itself
         read = [f for f in layer.fields if f.name in used and re.search(rf"\b{fields[f.name].code}\b", text)]
         prologue += [self._read_field(f, fields[f.name].code) for f in read]
+        older = [held for key, held in missing.items() if key in used]
+        prologue += [f"{h.name.code} = {h.value}" for h in older if re.search(rf"\b{h.name.code}\b", text)]
         statements = prologue + lines
         if several:
             sentence = rule.otherwise or "no alternative holds"

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from caffeforge.generator import inheritance, known_layers, proto, yaml_source
-from caffeforge.generator.compatibility import Dropped
+from caffeforge.generator.compatibility import Dropped, Touched
 from caffeforge.generator.descriptor_file import schema_in
 from caffeforge.generator.diagnostics import Diagnostics, Position
-from caffeforge.generator.known_meanings import KnownMeanings, lay_over
+from caffeforge.generator.known_fit import with_defaults
+from caffeforge.generator.known_meanings import KnownMeanings
+from caffeforge.generator.known_rules import lay_over
 from caffeforge.generator.proto import ProtoSchema, joined
 from caffeforge.generator.python_text import is_name
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar
@@ -33,6 +35,7 @@ class SchemaFolder:
         written_against: for each mapping file, the schema that its rules were written for.
         texts: the backend's own files by name, for the digest.
         open: parameter fields of which several meanings are known, so that none is taken.
+        known_fields: those of known layers' messages.
     """
 
     name: str
@@ -42,6 +45,7 @@ class SchemaFolder:
     written_against: Map[str, ProtoSchema]
     texts: Map[str, str]
     open: tuple[Dropped, ...] = ()
+    known_fields: frozenset[Touched] = frozenset()
 
 
 def load(
@@ -59,7 +63,8 @@ def load(
     texts = {p.name: read_text(p, diagnostics) for p in (proto_file, folder / "mapping.yaml") if p.exists()}
     file = str(folder / "mapping.yaml")
     left_open = tuple(loader.meanings.open)
-    return SchemaFolder(name_of(folder), file, mapping, schema, loader.written_against, texts, left_open)
+    own = frozenset(loader.known_fields)
+    return SchemaFolder(name_of(folder), file, mapping, schema, loader.written_against, texts, left_open, own)
 
 
 def name_of(folder: Path) -> str:
@@ -83,6 +88,7 @@ class _Loader:
         self.diagnostics = diagnostics
         self.schemas: dict[str, ProtoSchema] = {}
         self.written_against: dict[str, ProtoSchema] = {}
+        self.known_fields: set[Touched] = set()
         self.meanings = KnownMeanings(_known_layers(diagnostics), diagnostics)
 
     def mapping(self, folder: Path, proto_file: Path, above: tuple[Path, ...]) -> Mapping | None:
@@ -111,11 +117,14 @@ class _Loader:
         if schema is None or "LayerParameter" not in schema.messages:
             return base
         self.meanings.open.clear()  # what the base left open says its own coverage
-        known = self.meanings.chosen(root, base, schema, self.schemas.get(str(below)))
+        base_schema = self.schemas.get(str(below))
+        known = self.meanings.chosen(root, base, schema, base_schema)
         if known:
             file = str(KNOWN_LAYERS)
             first = self.written_against.get(file)
-            self.written_against[file] = joined(first, schema) if first is not None else schema
+            meant, fields = with_defaults(schema, known, base_schema)
+            self.known_fields |= fields
+            self.written_against[file] = joined(first, meant) if first is not None else meant
         return lay_over(base, known)
 
     def _root(self, file: Path, folder: Path) -> Mapping | None:

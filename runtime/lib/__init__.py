@@ -47,6 +47,7 @@ from caffeforge.runtime.lib.contraction import (
 from caffeforge.runtime.lib.loading import image_shape, memory_shape
 from caffeforge.runtime.lib.matrices import (
     band,
+    by_sizes,
     repeats_whole,
     resize_matrix,
     resized,
@@ -55,6 +56,7 @@ from caffeforge.runtime.lib.matrices import (
     whole_factors,
 )
 from caffeforge.runtime.lib.numbers import (
+    NEVER,
     add,
     covers,
     cumulative,
@@ -146,6 +148,7 @@ from caffeforge.runtime.lib.windows import (
 )
 
 __all__ = [
+    "NEVER",
     "add",
     "affine_base",
     "all_axes",
@@ -154,6 +157,7 @@ __all__ = [
     "band",
     "begin_mark",
     "block_swap",
+    "by_sizes",
     "caffe_overhang",
     "caffe_pool_size",
     "caffe_reshape",

@@ -135,6 +135,13 @@ def whole_factors(sizes: Sequence[int], outs: Sequence[int]) -> bool:
     return all(out % size == 0 for size, out in zip(sizes, outs, strict=True))
 
 
+def by_sizes(shape: Sequence[int], out: Sequence[int], scales: Sequence[float] | None) -> bool:
+    """Tell whether the sizes alone give the scales of a Resize of all axes, as they do where it has none."""
+    if scales is None or len(scales) != len(shape):
+        return scales is None
+    return all(size * scale == new for size, new, scale in zip(shape, out, scales, strict=True))
+
+
 def repeats_whole(coordinates: str, nearest: str) -> bool:
     """Tell whether nearest resizing by whole factors repeats each element as often as any other."""
     if coordinates in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric"):

@@ -10,6 +10,7 @@ from typing import TypeVar
 from caffeforge.runtime.refusal import Refused
 
 Ints = Sequence[int]
+NEVER: bool = False  # whether a field is set that the dialect does not have
 T = TypeVar("T")
 _ELEMENT_TYPES = {
     **{"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9},

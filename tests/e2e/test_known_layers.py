@@ -1,131 +1,95 @@
-"""Layers of schemas/known_layers.yaml compute what the sources named there do, as loops and NumPy say it."""
+"""Layers of schemas/known_layers.yaml compute what their sources do, and ops are written as these layers."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from caffeforge.generated import hub
-from caffeforge.generator.schema_folder import SCHEMAS
 from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.loaded import load
 from tests.docs.backends import application, build, written
+from tests.e2e.known_formulas import Floats, X
+from tests.e2e.known_layer_cases import CASES, Case
+from tests.generator.judge import Judge
+from tests.generator.known import ENTRIES, mapping, packs, proto
 
-Floats = npt.NDArray[np.float32]
-FIELDS = """message LayerParameter {
-  optional ReorgParameter reorg_param = 1001;
-  optional ShuffleChannelParameter shuffle_channel_param = 1002;
-  optional PermuteParameter permute_param = 1003;
-  optional ReLU6Parameter relu6_param = 1004;
-  optional UpsampleParameter upsample_param = 1005;
-"""
-MESSAGES = """
-message ReorgParameter { optional uint32 stride = 1; optional bool reverse = 2; }
-message ShuffleChannelParameter { optional uint32 group = 1; }
-message PermuteParameter { repeated uint32 order = 1; }
-message ReLU6Parameter { optional float negative_slope = 1; }
-message UpsampleParameter { optional int32 scale = 1 [default = 1]; }
-"""
-X = np.random.default_rng(4).uniform(-9, 9, (2, 8, 4, 6)).astype(np.float32)
-A = np.random.default_rng(5).uniform(-1, 1, (2, 8, 1, 1)).astype(np.float32)
+EXAMPLES = [(known.id.text, text.text) for known in ENTRIES for text in known.example]
+WRITTEN = [(id, text) for id, text in EXAMPLES if not text.startswith("caffe.")]
 
 
-def _backend(folder: Path, reorg: str) -> Backend:
-    proto = (SCHEMAS / "bvlc" / "caffe.proto").read_text(encoding="utf-8")
-    use = f"use: {{Reorg: {reorg}, Axpy: axpy, HSwish: hard_swish.nart}}\n"
-    text = f"backend: vendor\nextends: bvlc\n{use}"
-    return build(folder, text, proto.replace("message LayerParameter {", FIELDS) + MESSAGES)
+@cache
+def backend(index: int) -> tuple[Backend, Judge]:
+    """Return a backend that has the entries of a pack, and protobuf under its schema."""
+    pack = packs()[index]
+    return build(Path(mkdtemp(prefix="known-")), mapping(pack), proto(pack)), Judge(proto(pack))
 
 
-@pytest.fixture(scope="module")
-def darknet(tmp_path_factory: pytest.TempPathFactory) -> Backend:
-    return _backend(tmp_path_factory.mktemp("darknet"), "reorg.darknet")
+def having(id: str) -> tuple[Backend, Judge]:
+    """Return the backend that has an entry."""
+    return backend(next(n for n, pack in enumerate(packs()) if id in [known.id.text for known in pack]))
 
 
-@pytest.fixture(scope="module")
-def depth(tmp_path_factory: pytest.TempPathFactory) -> Backend:
-    return _backend(tmp_path_factory.mktemp("depth"), "reorg.space_to_depth")
-
-
-def _run(backend: Backend, layer: str, folder: Path, bottoms: tuple[Floats, ...] = (X,)) -> Floats:
-    names = [f"x{index}" for index in range(len(bottoms))]
-    dims = [" ".join(f"dim: {size}" for size in bottom.shape) for bottom in bottoms]
-    text = "".join(
-        f'layer {{ name: "{name}" type: "Input" top: "{name}" input_param {{ shape {{ {sizes} }} }} }}\n'
-        for name, sizes in zip(names, dims, strict=True)
-    )
+def computed(case: Case, folder: Path) -> Floats:
+    """Return what a layer gives that protobuf wrote under its schema."""
+    found, judge = having(case.id)
+    names = [f"x{index}" for index in range(len(case.bottoms))]
+    text = ""
+    for name, bottom in zip(names, case.bottoms, strict=True):
+        shape = f"input_param {{ shape {{ dim: {[*bottom.shape]} }} }}"
+        text += f'layer {{ name: "{name}" type: "Input" top: "{name}" {shape} }}\n'
     read = " ".join(f'bottom: "{name}"' for name in names)
-    (folder / "net.prototxt").write_text(f'{text}layer {{ name: "y" {read} top: "y" {layer} }}\n')
-    inputs = dict(zip(names, bottoms, strict=True))
-    return np.asarray(load(folder / "net.prototxt", None, backend).run(inputs)["y"])
+    (folder / "net.prototxt").write_text(f'{text}layer {{ name: "y" {read} top: "y" {case.layer} }}\n')
+    net = judge.text(folder / "net.prototxt")
+    for array in case.blobs:
+        blob = net.layer[-1].blobs.add()
+        blob.shape.dim.extend(array.shape)
+        blob.data.extend(array.ravel().tolist())
+    (folder / "net.caffemodel").write_bytes(net.SerializeToString())
+    loaded = load(folder / "net.prototxt", folder / "net.caffemodel", found)
+    return np.asarray(loaded.run(dict(zip(names, case.bottoms, strict=True)))["y"])
 
 
-def _darknet_reorg(x: Floats, stride: int) -> Floats:
-    """Return darknet's reorganisation, element by element over the sizes of the input."""
-    batch, channels, height, width = x.shape
-    fewer = channels // stride**2
-    out = np.zeros(x.shape, np.float32).reshape(batch, -1)
-    for b, c, h, w in np.ndindex(*x.shape):
-        offset, inner = divmod(c, fewer)
-        row, column = h * stride + offset // stride, w * stride + offset % stride
-        source = (inner * height * stride + row) * width * stride + column
-        out[b, (c * height + h) * width + w] = x[b].ravel()[source]
-    return out.reshape(batch, channels * stride**2, height // stride, width // stride)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.id}: {case.layer}")
+def test_a_layer_computes_what_its_source_does(case: Case, tmp_path: Path) -> None:
+    np.testing.assert_allclose(computed(case, tmp_path), case.expected, rtol=1e-4, atol=1e-5)
 
 
-def _space_to_depth(x: Floats, stride: int) -> Floats:
-    parts = [x[:, :, k // stride :: stride, k % stride :: stride] for k in range(stride**2)]
-    return np.concatenate(parts, axis=1)
+def test_every_entry_has_a_case_or_is_tested_with_the_dialect_that_it_is_from() -> None:
+    tested = {case.id for case in CASES}
+    assert {known.id.text for known in ENTRIES} - tested == {
+        "detection_output", "prior_box", "proposal", "psroi_pooling",
+    }  # fmt: skip
 
 
-def test_reorg_orders_data_as_use_says(darknet: Backend, depth: Backend, tmp_path: Path) -> None:
-    layer = 'type: "Reorg" reorg_param { stride: 2 }'
-    np.testing.assert_array_equal(_run(darknet, layer, tmp_path), _darknet_reorg(X, 2))
-    np.testing.assert_array_equal(_run(depth, layer, tmp_path), _space_to_depth(X, 2))
-    assert not np.array_equal(_darknet_reorg(X, 2), _space_to_depth(X, 2))
-
-
-@pytest.mark.parametrize(
-    ("layer", "expected"),
-    [
-        (
-            'type: "ShuffleChannel" shuffle_channel_param { group: 2 }',
-            np.stack([X[:, (j % 2) * 4 + j // 2] for j in range(8)], axis=1),
-        ),
-        ('type: "Permute" permute_param { order: 0 order: 2 order: 3 order: 1 }', X.transpose(0, 2, 3, 1)),
-        ('type: "ReLU6"', np.minimum(np.maximum(X, 0), 6)),
-        ('type: "Upsample" upsample_param { scale: 3 }', X.repeat(3, axis=2).repeat(3, axis=3)),
-        ('type: "HSwish"', X * np.clip(X + 3, 0, 6) / 6),
-    ],
-    ids=["ShuffleChannel", "Permute", "ReLU6", "Upsample", "HSwish"],
-)
-def test_layers_compute_what_their_sources_do(
-    layer: str, expected: Floats, depth: Backend, tmp_path: Path
-) -> None:
-    np.testing.assert_allclose(_run(depth, layer, tmp_path), expected, rtol=1e-5, atol=1e-6)
-
-
-def test_axpy_scales_channels_and_adds(depth: Backend, tmp_path: Path) -> None:
-    found = _run(depth, 'type: "Axpy"', tmp_path, (A, X, X[::-1].copy()))
-    np.testing.assert_allclose(found, A * X + X[::-1], rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize(("id", "op"), WRITTEN)
+def test_an_op_is_written_as_the_layer_and_read_back(id: str, op: str, tmp_path: Path) -> None:
+    found, _ = having(id)
+    types = next(known.types for known in ENTRIES if known.id.text == id)
+    assert types[0].text in written(found, application(op, dict(hub.OPS)), tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("op", "layer"),
+    ("id", "layer", "sentence"),
     [
-        ("SpaceToDepth(float32[1, 2, 4, 6], blocksize=2)", "Reorg"),
-        ("Transpose(float32[1, 2, 4, 6], perm=(0, 3, 1, 2))", "Permute"),
-        ("Clip(float32[2, 3], min=0.0, max=6.0)", "ReLU6"),
-        ("HardSwish(float32[2, 3])", "HSwish"),
+        ("bn.segnet", 'type: "BN"', "bn_mode must be INFERENCE"),
+        ("depth_to_space", 'type: "DepthToSpace" depth_to_space_param { block_size: 2 }', "must be NCHW"),
+        ("interp", 'type: "Interp" interp_param { height: 7 }', "a size or a factor is due"),
+        ("interp.sized", 'type: "Interp" interp_param { zoom_factor: 2 }', "readers differ"),
+        ("layer_norm", 'type: "LayerNorm"', "elementwise_affine must be false"),
+        ("relu6", 'type: "ReLU6" relu6_param { negative_slope: 0.1 }', "negative_slope must be 0"),
         (
-            "Resize(float32[1, 2, 4, 6], scales=(1.0, 1.0, 2.0, 2.0), mode='nearest', "
-            "coordinate_transformation_mode='asymmetric', nearest_mode='floor')",
-            "Upsample",
+            "pooling.rounding",
+            'type: "Pooling" pooling_param { kernel_size: 2 round_mode: FLOOR ceil_mode: true }',
+            "say different things",
         ),
     ],
 )
-def test_ops_are_written_as_these_layers(op: str, layer: str, depth: Backend, tmp_path: Path) -> None:
-    assert written(depth, application(op, dict(hub.OPS)), tmp_path) == [layer]
+def test_what_is_not_known_of_a_layer_is_refused(id: str, layer: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(CaffeforgeError, match=sentence):
+        computed(Case(id, layer, (X,), X), tmp_path)

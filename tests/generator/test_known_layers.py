@@ -2,56 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from caffeforge.generator import known_layers, yaml_source
-from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.generate import Package, generate
 from caffeforge.generator.known_layers import KnownLayer
-from caffeforge.generator.schema_folder import KNOWN_LAYERS, SCHEMAS
+from tests.generator import known as known_layers
 from tests.generator.inputs import result
-
-PROTO = (SCHEMAS / "bvlc" / "caffe.proto").read_text(encoding="utf-8")
-
-
-def _entries() -> list[KnownLayer]:
-    diagnostics = Diagnostics()
-    root = yaml_source.load(KNOWN_LAYERS.read_text(encoding="utf-8"), str(KNOWN_LAYERS), diagnostics)
-    assert root is not None
-    found = known_layers.read(root, diagnostics)
-    assert diagnostics.found == []
-    return found
+from tests.generator.known import PROTO, entry, packs, proto
 
 
-ENTRIES = _entries()
-
-
-def _proto(known: KnownLayer, *, extra: str = "", without: str = "") -> str:
-    """Return bvlc's proto with the parameter message of an entry."""
-    lines = [
-        f"{form if form.startswith('repeated') else f'optional {form}'} {name.rstrip('?')} = {index + 1};"
-        for index, (name, form) in enumerate(known.message)
-        if name != without
-    ]
-    body = re.sub(r"optional enum[\w ]* (\w+) =", r"optional NewEnum \1 =", " ".join(lines))
-    body = body.replace("message ", "BlobShape ")
-    words = [word for _, form in known.message if form.startswith("enum ") for word in form.split()[1:]]
-    values = " ".join(f"{word} = {index};" for index, word in enumerate(words or ["NEW"]))
-    field = f"message LayerParameter {{ optional NewParameter {known.field} = 9000;"
-    added = f"enum NewEnum {{ {values} }}\nmessage NewParameter {{ {body} {extra} }}\n"
-    return (
-        PROTO.replace("message LayerParameter {", field if known.field else "message LayerParameter {")
-        + added
-    )
-
-
-def _folder(path: Path, proto: str, mapping: str = "") -> Path:
+def _folder(path: Path, schema: str, mapping: str = "") -> Path:
     folder = path / "vendorx"
     folder.mkdir(exist_ok=True)
-    (folder / "caffe.proto").write_text(proto, encoding="utf-8")
+    (folder / "caffe.proto").write_text(schema, encoding="utf-8")
     (folder / "mapping.yaml").write_text(f"backend: vendorx\nextends: bvlc\n{mapping}", encoding="utf-8")
     return folder
 
@@ -60,63 +25,64 @@ def _dropped(package: Package) -> list[str]:
     return [d.reason for d in package.dropped if "known_layers" in d.rule]
 
 
-@pytest.mark.parametrize("known", ENTRIES, ids=lambda known: known.id.text)
-def test_each_entry_is_taken_by_use_and_its_rules_fit(known: KnownLayer, tmp_path: Path) -> None:
-    use = f"use: {{{known.types[0].text}: {known.id.text}}}\n"
-    package = generate(_folder(tmp_path, _proto(known), use))
+@pytest.mark.parametrize("pack", packs(), ids=lambda pack: pack[0].id.text)
+def test_entries_are_taken_by_use_and_their_rules_fit(pack: list[KnownLayer], tmp_path: Path) -> None:
+    source = tmp_path / "vendorx"
+    source.mkdir()
+    (source / "caffe.proto").write_text(proto(pack), encoding="utf-8")
+    (source / "mapping.yaml").write_text(known_layers.mapping(pack), encoding="utf-8")
+    package = generate(source)
     assert _dropped(package) == []
-    kind = known.types[0].text
-    assert (f'"{kind}": Reader(' in package.files["read.py"]) == (known.layers is not None)
-    assert (f"layers.{kind}(" in package.files["emit.py"]) == bool(known.ops or known.fallback)
-
-
-def _known(id: str) -> KnownLayer:
-    return next(known for known in ENTRIES if known.id.text == id)
+    for known in pack:
+        kind = known.types[0].text
+        assert (f'"{kind}": Reader(' in package.files["read.py"]) == (known.layers is not None)
+        if known.ops or known.fallback:
+            assert f"layers.{kind}(" in package.files["emit.py"]
 
 
 def test_the_only_meaning_that_fits_is_taken(tmp_path: Path) -> None:
-    package = generate(_folder(tmp_path, _proto(_known("permute"))))
+    package = generate(_folder(tmp_path, proto([entry("permute")])))
     assert '"Permute": Reader(' in package.files["read.py"]
     assert _dropped(package) == []
 
 
 def test_of_several_meanings_none_is_taken_until_use_says_which(tmp_path: Path) -> None:
-    proto = _proto(_known("reorg.darknet"))
-    package = generate(_folder(tmp_path, proto))
+    schema = proto([entry("reorg.darknet")])
+    package = generate(_folder(tmp_path, schema))
     assert "Reorg" not in package.files["read.py"] + package.files["emit.py"]
     (reason,) = _dropped(package)
     assert "reorg.darknet or reorg.space_to_depth" in reason
-    darknet = generate(_folder(tmp_path, proto, "use: {Reorg: reorg.darknet}\n"))
-    depth = generate(_folder(tmp_path, proto, "use: {Reorg: reorg.space_to_depth}\n"))
+    darknet = generate(_folder(tmp_path, schema, "use: {Reorg: reorg.darknet}\n"))
+    depth = generate(_folder(tmp_path, schema, "use: {Reorg: reorg.space_to_depth}\n"))
     assert "layers.Reorg(" not in darknet.files["emit.py"]
     assert "layers.Reorg(" in depth.files["emit.py"]
     assert darknet.files["read.py"] != depth.files["read.py"]
 
 
 @pytest.mark.parametrize(
-    "proto",
+    "schema",
     [
-        _proto(_known("permute"), extra="optional bool inverse = 90;"),
-        _proto(_known("permute"), without="order"),
-        _proto(_known("permute")).replace("repeated uint32 order", "repeated float order"),
-        _proto(_known("permute")).replace(
-            "optional NewParameter permute_param", "optional int32 permute_param"
+        proto([entry("permute")], extra="optional bool inverse = 80;"),
+        proto([entry("permute")], without="order"),
+        proto([entry("permute")]).replace("repeated uint32 order", "repeated float order"),
+        proto([entry("permute")]).replace(
+            "optional New0Parameter permute_param", "optional int32 permute_param"
         ),
     ],
     ids=["extra field", "missing field", "other type", "no message"],
 )
-def test_a_message_of_another_form_is_not_taken(proto: str, tmp_path: Path) -> None:
-    assert "Permute" not in generate(_folder(tmp_path, proto)).files["read.py"]
-    (error,) = result(_folder(tmp_path, proto, "use: {Permute: permute}\n"))[1]
+def test_a_message_of_another_form_is_not_taken(schema: str, tmp_path: Path) -> None:
+    assert "Permute" not in generate(_folder(tmp_path, schema)).files["read.py"]
+    (error,) = result(_folder(tmp_path, schema, "use: {Permute: permute}\n"))[1]
     assert (error.id, error.position.line) == ("use-fit", 3)
 
 
 def test_the_own_mapping_goes_before_what_is_known(tmp_path: Path) -> None:
     own = "layers:\n  Permute: {ignore: [order], rewrite: 'tops[0] = Relu(bottom)'}\n"
-    read = generate(_folder(tmp_path, _proto(_known("permute")), own)).files["read.py"]
+    read = generate(_folder(tmp_path, proto([entry("permute")]), own)).files["read.py"]
     assert "vendorx/mapping.yaml:4" in read and "known_layers" not in read
     claimed = "types: {Turn: permute_param}\n"
-    assert "Permute" not in generate(_folder(tmp_path, _proto(_known("permute")), claimed)).files["read.py"]
+    assert "Permute" not in generate(_folder(tmp_path, proto([entry("permute")]), claimed)).files["read.py"]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +102,7 @@ def test_a_wrong_use_is_reported_where_it_stands(use: str, id: str, words: str, 
 
 
 def test_a_backend_inherits_what_its_base_uses(tmp_path: Path) -> None:
-    base = _folder(tmp_path, _proto(_known("reorg.darknet")), "use: {Reorg: reorg.darknet}\n")
+    base = _folder(tmp_path, proto([entry("reorg.darknet")]), "use: {Reorg: reorg.darknet}\n")
     child = tmp_path / "vendory"
     child.mkdir()
     text = "backend: vendory\nextends: vendorx\n"
