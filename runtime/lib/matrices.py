@@ -92,7 +92,7 @@ def _filtered(
         places = np.arange(math.floor(centre - reach) + 1, math.ceil(centre + reach) + 1)
         distance = np.abs(places - centre) * shrink
         weights = np.clip(1 - distance, 0, None) if mode == "linear" else _cubic(distance, cubic)
-        if exclude_outside or shrink < 1:
+        if exclude_outside:
             weights = np.where((places >= 0) & (places < size), weights, 0)
         weights = weights / weights.sum()
         np.add.at(matrix[row], np.clip(places, 0, size - 1), weights)

@@ -101,7 +101,9 @@ def run_blocks(path: Path) -> list[Block]:
     return [block for block in found if not text[block.line - 3].lstrip().startswith("<!-- not run")]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/pytorch.md", "docs/new-chip.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/onnx-out.md", "docs/pytorch.md", "docs/new-chip.md"]
+)
 def test_pages_do_what_they_say(session: Session, page: str) -> None:
     found = run_blocks(checkout.ROOT / page)
     assert {"sh", "python", "text"} <= {block.language for block in found}
@@ -138,6 +140,7 @@ def test_the_tree_names_what_is_there() -> None:
         "README.md",
         "docs/architecture.md",
         "docs/custom-ops.md",
+        "docs/onnx-out.md",
         "docs/onnx.md",
         "docs/pytorch.md",
         "docs/rules.md",
