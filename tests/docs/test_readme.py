@@ -101,9 +101,7 @@ def run_blocks(path: Path) -> list[Block]:
     return [block for block in found if not text[block.line - 3].lstrip().startswith("<!-- not run")]
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/onnx-out.md", "docs/pytorch.md", "docs/new-chip.md"]
-)
+@pytest.mark.parametrize("page", ["README.md", "docs/onnx-out.md", "docs/pytorch.md", "docs/new-chip.md"])
 def test_pages_do_what_they_say(session: Session, page: str) -> None:
     found = run_blocks(checkout.ROOT / page)
     assert {"sh", "python", "text"} <= {block.language for block in found}
