@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from caffeforge.generated import hub
 from caffeforge.generated.hub.caffe_ops import CUSTOM
 from caffeforge.generated.hub.coverage import FUSIONS, LOWERINGS
+from caffeforge.generated.hub.lowerings import IMPOSSIBLE
 from caffeforge.runtime import coverage
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.coverage import Condition, Coverage, Entry, Lets, PatternText, Way
@@ -26,16 +27,20 @@ def explain(backend: Backend, name: str) -> str:
         UsageError: the hub has no such op, nor the backend such a layer type.
     """
     covered = coverage.of(backend)
+    known = dict.fromkeys([*hub.OPS, *_custom(backend), *backend.layer_types])
+    names = [name] if name in known else [other for other in known if other.lower() == name.lower()]
     parts = []
-    custom = _custom(backend)
-    if name in hub.OPS or name in custom:
-        parts.append("\n".join(_op(backend, covered, name)))
-    if name in backend.layer_types:
-        parts.append("\n".join(_layer(backend, covered, name)))
+    for found in names:
+        if found in hub.OPS or found in _custom(backend):
+            parts.append("\n".join(_op(backend, covered, found)))
+        if found in backend.layer_types:
+            parts.append("\n".join(_layer(backend, covered, found)))
     if not parts:
-        known = [*hub.OPS, *custom, *backend.layer_types]
         near = _near(name, known)
-        hint = f"did you mean {', '.join(near)}?" if near else f"see caffeforge coverage {backend.name}"
+        listed = (
+            f"see caffeforge coverage {backend.name}, and docs/ops.md for what PyTorch calls another name"
+        )
+        hint = f"did you mean {', '.join(near)}?" if near else listed
         raise UsageError(f"{name} is neither an op nor a layer type of {backend.name}", hint=hint)
     return "\n\n".join(parts)
 
@@ -76,11 +81,16 @@ def _op(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
     if entry is not None:
         yield f"op {name}: {backend.name} writes it by the rule at {entry.rule}"
         yield from _entry(entry)
+        yield from _witnesses(covered, entry)
+        yield from _tested(backend, name)
     else:
         yield f"op {name}: {backend.name} has no rule for it"
         near = [other for other in _near(name, covered.ops) if other != name]
         if near:
             yield f"  similar names with a rule: {', '.join(near)}"
+        if name in hub.OPS and name not in LOWERINGS:
+            reason = IMPOSSIBLE.get(hub.OPS[name], "nor is there a lowering that all backends share")
+            yield f"  a model with it is refused: {reason}"
     if name in LOWERINGS:
         yield f"  lowering that all backends share, at {LOWERINGS[name].rule}"
         yield from _indented(_entry(LOWERINGS[name]))
@@ -98,10 +108,35 @@ def _op(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
     yield from _constrained(covered, entry)
 
 
+def _witnesses(covered: Coverage, entry: Entry) -> Iterator[str]:
+    """Yield which of the layers that an op becomes compute what a witness was seen to compute."""
+    layers = dict.fromkeys(layer for way in entry.ways for layer in way.layers)
+    read = {layer: covered.layers[layer].witness for layer in layers if layer in covered.layers}
+    for witness in dict.fromkeys(filter(None, read.values())):
+        yield f"  verified by {witness}: {', '.join(layer for layer in read if read[layer] == witness)}"
+    unverified = [layer for layer in layers if not read.get(layer)]
+    if unverified:
+        yield f"  unverified, no witness is named: {', '.join(unverified)}"
+
+
+def _tested(backend: Backend, name: str) -> Iterator[str]:
+    """Yield how many examples there are of a rule, and what runs them."""
+    found = [e.refused is None for e in coverage.examples_of(backend) if e.subject == name]
+    found += [e.refused is None for e in coverage.layer_examples_of(backend) if e.subject == name]
+    if found:
+        refused = f", {found.count(False)} of them of what is refused" if False in found else ""
+        noun = "example" if len(found) == 1 else "examples"
+        yield f"  {len(found)} {noun}{refused}: caffeforge test {backend.name} {name}"
+
+
 def _layer(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
     entry = covered.layers.get(name)
     if entry is None:
         yield f"layer {name}: {backend.name} has no rule that says what it computes"
+        if name in backend.net.training:
+            yield "  where a net is read, it is left out: only training and testing need it"
+        elif name in backend.net.data:
+            yield "  it loads data and does not tell its shape: put an Input layer in its place"
     else:
         yield f"layer {name}: what it computes stands at {entry.rule}"
         yield f"  verified by {entry.witness}" if entry.witness else "  unverified: no witness is named"
@@ -111,6 +146,7 @@ def _layer(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
             yield f"  reads {', '.join(reader.reads)}"
         if reader.ignores:
             yield f"  ignores {', '.join(reader.ignores)}"
+        yield from _tested(backend, name)
     writers = [op for op, rule in covered.ops.items() if any(name in way.layers for way in rule.ways)]
     if writers:
         yield f"  written for {', '.join(writers)}"
@@ -128,6 +164,8 @@ def _entry(entry: Entry) -> Iterator[str]:
         if way.note:
             yield f"{indent}{'only where approximations are allowed: ' if way.approximate else ''}{way.note}"
         yield from _conditions(way.conditions, indent)
+        if way.parts:
+            yield f"{indent}  of these some only where {', or where '.join(p.expression for p in way.parts)}"
         yield from (f"{indent}  {line}" for line in way.rewrite.splitlines())
         yield from _lets(way.let, list(_texts(way)), indent)
     shown = [text for way in entry.ways for text in (*_texts(way), *dict(way.let).values())]
@@ -140,7 +178,7 @@ def _entry(entry: Entry) -> Iterator[str]:
 def _texts(way: Way) -> Iterator[str]:
     yield way.rewrite
     yield way.inputs
-    yield from (condition.expression for condition in way.conditions)
+    yield from (condition.expression for condition in (*way.conditions, *way.parts))
 
 
 def _yields(way: Way) -> str:
@@ -202,6 +240,10 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 def _near(name: str, known: Iterable[str]) -> list[str]:
     """Return similar names, best first; case does not count."""
-    lower = {other.lower(): other for other in known}
-    found = difflib.get_close_matches(name.lower(), lower, NAMES, 0.6)
-    return [lower[other] for other in found]
+    lower: dict[str, list[str]] = {}
+    for other in known:
+        lower.setdefault(other.lower(), []).append(other)
+    stem = re.sub(r"_?\d?d$", "", name.rpartition(".")[2].lower())  # as of torch.nn.Conv2d
+    found = dict.fromkeys([stem] if stem in lower else [])
+    found |= dict.fromkeys(difflib.get_close_matches(name.lower(), lower, NAMES, 0.6))
+    return [other for key in found for other in lower[key]][:NAMES]

@@ -1,6 +1,7 @@
 """The ``caffeforge`` command, called as a user calls it, over a made-up backend and small nets."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -336,11 +337,56 @@ def test_explains_how_an_op_is_used(capsys: pytest.CaptureFixture[str], text: st
 
 
 def test_unknown_names_get_similar_ones(vendory: str, capsys: pytest.CaptureFixture[str]) -> None:
-    said = complaint(capsys, 2, "explain", vendory, "siluact")
-    assert said.splitlines() == [
-        "error: siluact is neither an op nor a layer type of vendory",
-        "  hint: did you mean SiluAct?",
-    ]
+    said = complaint(capsys, 2, "explain", vendory, "siluac")
+    first, hint = said.splitlines()
+    assert first == "error: siluac is neither an op nor a layer type of vendory"
+    assert hint.startswith("  hint: did you mean SiluAct")
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("torch.nn.Conv2d", "Conv"), ("aten.batch_norm", "BatchNorm"), ("Convolutoin", "Convolution")],
+)
+def test_names_of_pytorch_and_misspelt_ones_get_hints(
+    name: str, near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = complaint(capsys, 2, "explain", "bvlc", name)
+    assert re.search(rf"hint: did you mean .*\b{near}\b", said)
+
+
+def test_case_does_not_matter_where_a_name_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    op, layer = output(capsys, "explain", "bvlc", "relu").split("\n\n")
+    assert op.startswith("Relu(X) -> Y\nop Relu: ") and layer.startswith("layer ReLU: ")
+    assert op == output(capsys, "explain", "bvlc", "Relu").strip()
+
+
+def test_explains_who_verified_the_layers_of_an_op_and_what_tests_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = output(capsys, "explain", "bvlc", "BatchNormalization").splitlines()
+    assert "  verified by Caffe 1.0: BatchNorm, Scale" in lines
+    assert "  2 examples, 1 of them of what is refused: caffeforge test bvlc BatchNormalization" in lines
+
+
+def test_explains_under_which_condition_a_layer_of_several_is_written(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = output(capsys, "explain", "bvlc", "AveragePool")
+    assert "  of these some only where sizes[0] > Y.shape[2], or where sizes[1] > Y.shape[3]\n" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("NonMaxSuppression", "a model with it is refused: its result's size depends on values"),
+        ("Accuracy", "where a net is read, it is left out: only training and testing need it"),
+        ("Data", "it loads data and does not tell its shape: put an Input layer in its place"),
+    ],
+)
+def test_explains_what_becomes_of_that_for_which_there_is_no_rule(
+    name: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"  {said}" in output(capsys, "explain", "bvlc", name)
 
 
 def test_explains_every_error_of_the_generator(capsys: pytest.CaptureFixture[str]) -> None:
