@@ -14,6 +14,7 @@ from caffeforge.generator import (
     message_classes,
     older_schemas,
 )
+from caffeforge.generator.arrival import EMPTY, Arrival
 from caffeforge.generator.compatibility import Inheritance
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.emitters import Emitters
@@ -57,6 +58,7 @@ def files(
     printer: Printer,
     inheritance: Inheritance,
     header: Code,
+    found: Arrival = EMPTY,
 ) -> dict[str, str]:
     """Return the package's files as {path within it: text}; errors go to the printer's diagnostics."""
     diagnostics = printer.diagnostics
@@ -96,7 +98,7 @@ def files(
         "net": net,
     }
     layers = message_classes.context(schema, types, schema.file.rpartition("/")[2])
-    covered = coverage.backend_context(mapping, types, inheritance.dropped)
+    covered = coverage.backend_context(mapping, types, inheritance.dropped, found)
     return {
         "__init__.py": render("package.py.j2", base | package),
         "coverage.py": render("coverage.py.j2", base | covered),

@@ -15,6 +15,8 @@ from caffeforge.generator.generate import Package, differences, generate, write
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return 0, or 1 if an input is at fault or a package is out of date."""
     options = _parser().parse_args(argv)
+    if options.init:
+        return _init(options.schema, options.include)
     packages, found = [], []
     for source in options.schema:
         try:
@@ -36,12 +38,48 @@ def _finish(package: Package, out: Path, check: bool) -> bool:
     if not check:
         changed = write(package, out)
         print(f"{out / package.name}: {len(changed)} of {len(package.files)} files changed")
+        for line in _beyond(package):
+            print(f"  {line}")
         return True
     found = differences(package, out)
     sys.stdout.write("".join(found))
     if found:
         print(f"{out / package.name} is out of date: run gen-backend without --check", file=sys.stderr)
     return not found
+
+
+def _beyond(package: Package) -> list[str]:
+    """Return what a user should know of a schema that has more than the one that it extends."""
+    found = package.arrival
+    lines = [f"{kind} may mean several things: {ids}; say which by use:" for kind, ids in found.open]
+    if found.unknown:
+        names = ", ".join(field.name for field in found.unknown)
+        lines.append(f"not known: {names}; gen-backend --init writes a mapping to begin with")
+    if found.assumed:
+        fields = ", ".join(f"{name} = {value}" for name, value in found.assumed)
+        lines.append(f"assumed neutral: {fields}")
+    return lines
+
+
+def _init(sources: Sequence[Path], includes: Sequence[Path]) -> int:
+    """Write a mapping.yaml beside each schema that has none, with what is to be said in comments."""
+    for source in sources:
+        folder = source if source.is_dir() else source.parent
+        target = folder / "mapping.yaml"
+        if target.exists():
+            print(f"{target}: error[output]: is there already and is left as it is", file=sys.stderr)
+            return 1
+        try:
+            text = generate(source, includes).skeleton
+            target.write_text(text, encoding="utf-8", newline="\n")
+        except GenerationError as error:
+            print(error, file=sys.stderr)
+            return 1
+        except OSError as error:
+            print(f"{error.filename}: error[output]: {error.strerror}", file=sys.stderr)
+            return 1
+        print(f"{target}: written")
+    return 0
 
 
 def _default_out(source: Path) -> Path:
@@ -63,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--check", action="store_true", help="write nothing; print diffs and exit with 1 if any"
+    )
+    parser.add_argument(
+        "--init", action="store_true", help="only write a mapping.yaml that names what is not known"
     )
     return parser
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from caffeforge.generator.arrival import Arrival
 from caffeforge.generator.compatibility import Dropped
 from caffeforge.generator.mapping import (
     Alternative,
@@ -36,7 +37,9 @@ class _Text:
         return str(call("Condition", [literal(part) for part in parts], 0, margin=24))
 
 
-def backend_context(mapping: MappingFile, types: Iterable[str], dropped: Sequence[Dropped]) -> dict[str, Any]:
+def backend_context(
+    mapping: MappingFile, types: Iterable[str], dropped: Sequence[Dropped], found: Arrival
+) -> dict[str, Any]:
     """Return what the template prints for a backend; inherited rules that do not fit are left out."""
     known = list(types)
     gone = {(d.subject, d.rule) for d in dropped}
@@ -52,7 +55,17 @@ def backend_context(mapping: MappingFile, types: Iterable[str], dropped: Sequenc
         "patterns": _patterns("PATTERNS", mapping.patterns),
         "unread": tuple_of("UNREAD: Final[tuple[str, ...]] = ", unread, 0),
         "dropped": tuple_of("DROPPED: Final[tuple[Dropped, ...]] = ", lost, 0),
+        "known": _pairs("KNOWN", found.known),
+        "open": _pairs("OPEN", found.open),
+        "assumed": _pairs("ASSUMED", found.assumed),
+        "unknown": tuple_of(
+            "UNKNOWN: Final[tuple[str, ...]] = ", [str(literal(f.name)) for f in found.unknown], 0
+        ),
     }
+
+
+def _pairs(table: str, pairs: Sequence[tuple[str, str]]) -> Code:
+    return tuple_of(f"{table}: Final[tuple[tuple[str, str], ...]] = ", [str(literal(p)) for p in pairs], 0)
 
 
 def hub_context(rewrites: RewritesFile) -> dict[str, Any]:

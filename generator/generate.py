@@ -6,7 +6,7 @@ import difflib
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from errno import EEXIST
 from pathlib import Path
 from stat import S_ISDIR
@@ -26,6 +26,7 @@ from caffeforge.generator import (
     schema_folder,
     yaml_source,
 )
+from caffeforge.generator.arrival import Arrival, arrival, skeleton
 from caffeforge.generator.compatibility import Dropped, Inheritance
 from caffeforge.generator.descriptor_file import SUFFIXES, schema_in
 from caffeforge.generator.diagnostics import Diagnostics, Position
@@ -47,6 +48,8 @@ class Package:
     name: str
     files: Mapping[str, str]
     dropped: tuple[Dropped, ...] = ()
+    arrival: Arrival = field(default_factory=Arrival)
+    skeleton: str = ""
 
 
 def generate(source: Path, includes: Sequence[Path] = ()) -> Package:
@@ -209,8 +212,13 @@ def _backend(folder: Path, proto_file: Path, includes: Sequence[Path], diagnosti
     printer = Printer(functions(), diagnostics)
     inheritance = Inheritance(inputs.file, inputs.schema, inputs.written_against, list(inputs.open))
     inheritance.known_fields = inputs.known_fields
-    files = backend_package.files(rules, inputs.schema, hub, printer, inheritance, header)
-    return Package(rules.backend.text, files, tuple(inheritance.dropped))
+    claimed = {param.text for _, params in rules.types.values() for param in params}
+    found = arrival(
+        inputs.schema, inputs.base, inputs.known, inputs.opened, claimed, set(inputs.known_fields)
+    )
+    files = backend_package.files(rules, inputs.schema, hub, printer, inheritance, header, found)
+    text = skeleton(inputs.name, inputs.schema.file, found, inputs.schema)
+    return Package(rules.backend.text, files, tuple(inheritance.dropped), found, text)
 
 
 def _header(folder: str, texts: Mapping[str, str], command: str) -> Code:

@@ -20,11 +20,13 @@ class KnownMeanings:
 
     Attributes:
         open: parameter fields that several meanings fit, so that none was taken.
+        opened: by parameter field, the layer type and the meanings.
     """
 
     layers: list[KnownLayer]
     diagnostics: Diagnostics
     open: list[Dropped] = field(default_factory=list)
+    opened: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def chosen(
         self, root: Mapping, base: Mapping, schema: ProtoSchema, base_schema: ProtoSchema | None
@@ -53,7 +55,7 @@ class KnownMeanings:
             if len(fits) == 1:
                 taken.append(fitted(fits[0], schema))
             elif fits:
-                self._leave_open(fits)
+                self._leave_open(param.name, fits)
         return taken
 
     def _added(self, base: Mapping, schema: ProtoSchema, base_schema: ProtoSchema) -> list[Fitted]:
@@ -98,9 +100,10 @@ class KnownMeanings:
             self.diagnostics.unknown("unknown-meaning", node.position, "meaning of a layer", text, ids)
         return found
 
-    def _leave_open(self, fits: list[KnownLayer]) -> None:
+    def _leave_open(self, param: str, fits: list[KnownLayer]) -> None:
         kind, ids = fits[0].types[0].text, " or ".join(known.id.text for known in fits)
         reason = f"several meanings fit; say which by use: {{{kind}: {ids}}}"
+        self.opened[param] = (kind, ids)
         self.open.append(Dropped(kind, place(fits[0].id.position), reason))
 
 

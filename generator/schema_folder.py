@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping as Map
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from caffeforge.generator import inheritance, known_layers, proto, yaml_source
 from caffeforge.generator.compatibility import Dropped, Touched
 from caffeforge.generator.descriptor_file import schema_in
 from caffeforge.generator.diagnostics import Diagnostics, Position
-from caffeforge.generator.known_fit import with_defaults
+from caffeforge.generator.known_fit import Fitted, with_defaults
 from caffeforge.generator.known_meanings import KnownMeanings
 from caffeforge.generator.known_rules import lay_over
 from caffeforge.generator.proto import ProtoSchema, joined
@@ -36,6 +36,9 @@ class SchemaFolder:
         texts: the backend's own files by name, for the digest.
         open: parameter fields of which several meanings are known, so that none is taken.
         known_fields: those of known layers' messages.
+        base: the schema of the backend that is extended.
+        known: the known layers that are in the mapping.
+        opened: as `open`: by parameter field, the layer type and the meanings.
     """
 
     name: str
@@ -46,6 +49,9 @@ class SchemaFolder:
     texts: Map[str, str]
     open: tuple[Dropped, ...] = ()
     known_fields: frozenset[Touched] = frozenset()
+    base: ProtoSchema | None = None
+    known: tuple[Fitted, ...] = ()
+    opened: Map[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def load(
@@ -64,7 +70,11 @@ def load(
     file = str(folder / "mapping.yaml")
     left_open = tuple(loader.meanings.open)
     own = frozenset(loader.known_fields)
-    return SchemaFolder(name_of(folder), file, mapping, schema, loader.written_against, texts, left_open, own)
+    base, known = loader.last
+    return SchemaFolder(
+        name_of(folder), file, mapping, schema, loader.written_against, texts, left_open, own, base, known,
+        dict(loader.meanings.opened),
+    )  # fmt: skip
 
 
 def name_of(folder: Path) -> str:
@@ -89,6 +99,7 @@ class _Loader:
         self.schemas: dict[str, ProtoSchema] = {}
         self.written_against: dict[str, ProtoSchema] = {}
         self.known_fields: set[Touched] = set()
+        self.last: tuple[ProtoSchema | None, tuple[Fitted, ...]] = (None, ())  # of the folder read last
         self.meanings = KnownMeanings(_known_layers(diagnostics), diagnostics)
 
     def mapping(self, folder: Path, proto_file: Path, above: tuple[Path, ...]) -> Mapping | None:
@@ -116,9 +127,11 @@ class _Loader:
         schema = self.schemas.get(str(folder))
         if schema is None or "LayerParameter" not in schema.messages:
             return base
+        self.meanings.opened.clear()
         self.meanings.open.clear()  # what the base left open says its own coverage
         base_schema = self.schemas.get(str(below))
         known = self.meanings.chosen(root, base, schema, base_schema)
+        self.last = (base_schema, tuple(known))
         if known:
             file = str(KNOWN_LAYERS)
             first = self.written_against.get(file)

@@ -98,6 +98,10 @@ class Coverage:
         patterns: those of this backend alone, by name.
         unread: layer types of the schema without a rule.
         dropped: what was inherited and does not fit.
+        known: layer types known from other vendors, with the name of the meaning.
+        open: layer types of which several meanings are known, with these.
+        unknown: parameter fields of the schema that nobody knows.
+        assumed: fields that the base does not know, with a default that is taken to change nothing.
     """
 
     ops: Mapping[str, Entry]
@@ -106,6 +110,10 @@ class Coverage:
     patterns: Mapping[str, PatternText]
     unread: tuple[str, ...]
     dropped: tuple[Dropped, ...]
+    known: tuple[tuple[str, str], ...] = ()
+    open: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[str, ...] = ()
+    assumed: tuple[tuple[str, str], ...] = ()
 
 
 class Example(NamedTuple):
@@ -192,8 +200,9 @@ def of(backend: Backend) -> Coverage:
         UsageError: there is none.
     """
     module = _table(backend, "coverage")
+    beyond = [getattr(module, name, ()) for name in ("KNOWN", "OPEN", "UNKNOWN", "ASSUMED")]
     return Coverage(
-        module.OPS, module.LAYERS, module.CONSTRAINTS, module.PATTERNS, module.UNREAD, module.DROPPED
+        module.OPS, module.LAYERS, module.CONSTRAINTS, module.PATTERNS, module.UNREAD, module.DROPPED, *beyond
     )
 
 

@@ -2831,3 +2831,19 @@ UNREAD: Final[tuple[str, ...]] = (
 
 # inherited rules that the schema cannot hold
 DROPPED: Final[tuple[Dropped, ...]] = ()
+
+# layer types that are known from other vendors, and the meaning of each in known_layers.yaml
+KNOWN: Final[tuple[tuple[str, str], ...]] = (
+    ("Pooling", "pooling.rounding"),
+    ("Swish", "swish"),
+    ("Clip", "clip"),
+)
+
+# layer types of which several meanings are known
+OPEN: Final[tuple[tuple[str, str], ...]] = ()
+
+# parameter fields of the schema that nobody knows
+UNKNOWN: Final[tuple[str, ...]] = ()
+
+# (field, default): fields that the base does not know; that this default changes nothing is assumed
+ASSUMED: Final[tuple[tuple[str, str], ...]] = ()

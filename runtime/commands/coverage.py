@@ -61,6 +61,10 @@ def _summary(backend: Any) -> dict[str, Any]:
         "constraints": {name: len(found) for name, found in covered.constraints.items()},
         "hooks": sorted({way.hook for entry in entries for way in entry.ways if way.hook}),
         "dropped": [dropped._asdict() for dropped in covered.dropped],
+        "known": dict(covered.known),
+        "several_meanings": dict(covered.open),
+        "unknown": list(covered.unknown),
+        "assumed_neutral": dict(covered.assumed),
     }
 
 
@@ -77,6 +81,12 @@ def _text(found: dict[str, Any]) -> str:
     lines += _listed("rule", found["layers"])
     lines += _listed("unverified: no witness is named", found["unverified_layers"])
     lines += _listed("no rule", found["layers_without_rule"])
+    lines += _listed("known from other vendors", [f"{k} ({v})" for k, v in found["known"].items()])
+    lines += _listed(
+        "of several known meanings", [f"{k} ({v})" for k, v in found["several_meanings"].items()]
+    )
+    lines += _listed("parameters that nobody knows", found["unknown"])
+    lines += _listed("assumed neutral", [f"{k} = {v}" for k, v in found["assumed_neutral"].items()])
     lines += _listed("constrained", list(found["constraints"]))
     lines += _listed("hooks", found["hooks"])
     lines += [f"  not inherited: {d['subject']} ({d['rule']}): {d['reason']}" for d in found["dropped"]]
