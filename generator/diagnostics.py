@@ -60,7 +60,8 @@ class Diagnostics:
     def unknown(self, id: str, position: Position, what: str, name: str, known: Iterable[str]) -> None:
         """Report that `name` is no `what`, with the nearest known name or the list of them."""
         known = list(known)
-        near = difflib.get_close_matches(name, known, 1)
+        alike = [word for word in known if word.lower() == name.lower()]
+        near = alike or difflib.get_close_matches(name, known, 1)
         if near:
             hint = f"did you mean {near[0]}?"
         else:

@@ -201,7 +201,11 @@ class Printer:
             return scope.names[node.id].code, ATOM
         if node.id in CONSTANTS:
             return CONSTANTS[node.id], ATOM
-        self.diagnostics.unknown("unknown-name", self.at(source, node), "name", node.id, scope.names)
+        if any(node.id in (name.type.values or ()) for name in scope.names.values()):
+            sentence, hint = f"unknown name {node.id!r}", f'a value of an enum is written "{node.id}" here'
+            self.error("unknown-name", source, node, sentence, hint)
+        else:
+            self.diagnostics.unknown("unknown-name", self.at(source, node), "name", node.id, scope.names)
         return "None", ATOM
 
     def _list(self, node: ast.List | ast.Tuple, scope: Scope, source: Source) -> tuple[str, int]:

@@ -17,7 +17,7 @@ from caffeforge.generator.mapping import (
 )
 from caffeforge.generator.python_text import is_name
 from caffeforge.generator.rule_reader import LAYER, LOWERING, OP, RuleForm, RuleReader
-from caffeforge.generator.schema_folder import SCHEMAS
+from caffeforge.generator.schema_folder import RESERVED_BACKENDS, SCHEMAS
 from caffeforge.generator.yaml_reader import CONDITION_KEYS
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 
@@ -25,7 +25,6 @@ TOP_KEYS = ("backend", "extends", "types", "ops", "layers", "patterns", "constra
 REWRITES_KEYS = ("fusions", "lowerings", "folds", "impossible")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example", "refused")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "open", "torch", "reference")
-RESERVED_BACKENDS = ("hub", "onnx")  # packages of caffeforge's own in generated/
 NET_KEYS = ("input", "loose_tops", "in_place", "views", "shared", "takes_in_place", "training", "data")
 
 

@@ -85,8 +85,8 @@ class ParameterPrinter:
         if self._is_enum_word(field, node, scope):
             return self._enum(field, node)
         source = source_of(node)
-        if field.kind == "enum":
-            self._check_words(field, source)
+        if field.kind == "enum" and not self._check_words(field, source):
+            return "None"
         due = field_type(field, self.schema)
         return self.printer.print(source, scope, types.optional(due))
 
@@ -106,20 +106,32 @@ class ParameterPrinter:
         self._check_word(field, node.text, node.position)
         return str(literal(node.text))
 
-    def _check_words(self, field: ProtoField, source: Source) -> None:
-        """Report words that an expression may yield and the enum does not have."""
+    def _check_words(self, field: ProtoField, source: Source) -> bool:
+        """Report words that an expression may yield and the enum does not have.
+
+        Return whether it is an expression: a number, or a word behind the enum's name and a dot, is none.
+        """
         try:
             waiting = [source.expression()]
         except SourceError:
-            return
+            return True
+        text = ast.unparse(waiting[0])
+        if text.isdigit() or text.startswith(f"{field.type.rpartition('.')[2]}."):
+            self._check_word(field, text, source.position, text.rpartition(".")[2])
+            return False
         while waiting:
             node = waiting.pop()
             if isinstance(node, ast.IfExp):
                 waiting += [node.body, node.orelse]
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 self._check_word(field, node.value, self.printer.at(source, node))
+        return True
 
-    def _check_word(self, field: ProtoField, word: str, position: Position) -> None:
+    def _check_word(self, field: ProtoField, word: str, position: Position, meant: str = "") -> None:
         values = [value for value, _ in self.schema.enums[field.type].values]
+        if meant in values:
+            sentence = f"unknown value of {field.name} {word!r}"
+            self.printer.diagnostics.error("unknown-enum", position, sentence, f"write {meant}")
+            return
         if word not in values:
             self.printer.diagnostics.unknown("unknown-enum", position, f"value of {field.name}", word, values)

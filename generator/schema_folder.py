@@ -22,6 +22,7 @@ from caffeforge.generator.yaml_source import Mapping, Node, Scalar
 SCHEMAS = Path(__file__).resolve().parent.parent / "schemas"
 KNOWN_LAYERS = SCHEMAS / "known_layers.yaml"
 DEFAULT_BASE = "bvlc"
+RESERVED_BACKENDS = ("hub", "onnx")  # packages of caffeforge's own in generated/
 
 
 @dataclass(frozen=True)
@@ -192,4 +193,4 @@ def _base_folder(name: str, folder: Path) -> Path | None:
         return beside
     shipped = SCHEMAS / name
     holds = (shipped / "mapping.yaml").exists() or schema_in(shipped).exists()
-    return shipped if holds else None
+    return shipped if holds and name not in RESERVED_BACKENDS else None

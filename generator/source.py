@@ -15,6 +15,7 @@ from caffeforge.generator.written import Written
 
 Mode = Literal["eval", "exec"]
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+FOREIGN = {"&&": "and", "||": "or", "? ": "a if condition else b"}
 LIMIT = 2**63
 LONGEST = 80  # characters of a text in a message
 NAMED: dict[type[ast.AST], str] = {ast.Name: "id", ast.Attribute: "attr", ast.keyword: "arg"}
@@ -116,6 +117,9 @@ class Source:
             and any(self.text.count(a) != self.text.count(b) for a, b in BRACKETS)
         ):
             return "put it in quotes: YAML takes the comma or bracket for its own"
+        for foreign, word in FOREIGN.items():
+            if foreign in self.text:
+                return f"{foreign} is written {word}"
         several = mode == "eval" and "\n" in self.text.strip()
         return "it must stand on one line, or in brackets" if several else ""
 

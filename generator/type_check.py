@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 
 Report = Callable[[str, ast.AST, str, str], None]  # id, node, sentence, hint
 OF_VALUE = {"shape": INTS, "rank": INT, "dtype": STRING, "name": STRING}
+OF_TENSORS: dict[type[ast.operator], str] = {
+    ast.Add: "Add",
+    ast.Sub: "Sub",
+    ast.Mult: "Mul",
+    ast.Div: "Div",
+    ast.Pow: "Pow",
+}
 CONSTANTS = {"true": BOOL, "false": BOOL, "True": BOOL, "False": BOOL, "none": NONE, "None": NONE}
 
 
@@ -189,9 +196,11 @@ class TypeChecker:
                 negative = isinstance(node.right, ast.UnaryOp)
                 return FLOAT if negative or not exact else ANY  # a negative power of an int is none
             return INT if exact else FLOAT
-        self.report(
-            "type-operator", node, f"{ast.unparse(node)}: {a(left)} and {a(right)} do not combine", ""
-        )
+        sentence = f"{ast.unparse(node)}: {a(left)} and {a(right)} do not combine"
+        tensors = {"value", "array"} & {left.kind, right.kind}
+        op = OF_TENSORS.get(type(node.op), "") if tensors else ""
+        hint = f"tensors are computed in a rewrite: {op}({ast.unparse(node.left)}, {ast.unparse(node.right)})"
+        self.report("type-operator", node, sentence, hint if op else "")
         return ANY
 
     def _unaryop(self, node: ast.UnaryOp, known: frozenset[str]) -> Type:
@@ -212,6 +221,8 @@ class TypeChecker:
             if isinstance(operator, (ast.In, ast.NotIn)):
                 for item in elements(right) if right.kind == "list" else ():
                     self._equal(node, left, item)
+            elif isinstance(operator, (ast.Is, ast.IsNot)):
+                continue  # which is reported where it is printed
             elif isinstance(operator, (ast.Eq, ast.NotEq)):
                 self._equal(node, left, right)
             elif not {left.kind, right.kind} <= {"int", "float", "any"}:

@@ -12,6 +12,9 @@ from caffeforge.generator.yaml_source import Mapping, Node, Scalar, Sequence
 CONDITION_KEYS = ("expr", "else", "refused")
 
 
+NAMES = "a name"  # or a list of them
+
+
 class YamlReader:
     """Reads nodes; what does not have the due form goes to the diagnostics."""
 
@@ -52,7 +55,7 @@ class YamlReader:
         """Return a scalar that is there; `what` says what it is."""
         if node is None or (isinstance(node, Scalar) and not node.is_null and node.text.strip()):
             return node if isinstance(node, Scalar) else None
-        self._expected(node, what)
+        self._expected(node, what, "write [] where there is none" if what == NAMES else "")
         return None
 
     def _text(self, node: Node | None, what: str) -> str:
@@ -67,7 +70,7 @@ class YamlReader:
     def _mapping(self, node: Node) -> Mapping:
         if isinstance(node, Mapping):
             return node
-        self._expected(node, "a mapping of keys to values")
+        self._expected(node, "a mapping of keys to values", "as {key: value}, or keys on lines of their own")
         return Mapping((), node.position)
 
     def _entries(self, entry: Mapping, key: str) -> tuple[tuple[Scalar, Node], ...]:
@@ -85,7 +88,7 @@ class YamlReader:
     def _words(self, node: Node) -> tuple[Scalar, ...]:
         """Return a name or a list of different names."""
         items = node.items if isinstance(node, Sequence) else (node,)
-        words = [word for word in (self._word(item, "a name") for item in items) if word is not None]
+        words = [word for word in (self._word(item, NAMES) for item in items) if word is not None]
         for index, word in enumerate(words):
             if word.text in [other.text for other in words[:index]]:
                 self.diagnostics.error("twice", word.position, f"{word.text} is listed twice")

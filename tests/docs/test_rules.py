@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from caffeforge.generated import hub
-from caffeforge.generator import inheritance, mapping_reader, rule_reader
+from caffeforge.generator import inheritance, mapping_reader, rule_reader, schema_folder
 from caffeforge.generator.diagnostics import GenerationError
 from tests import checkout
 from tests.docs import reference
@@ -65,7 +65,7 @@ def test_the_grammar_has_every_key() -> None:
     known = {key for keys in listed if isinstance(keys, tuple) for key in keys if isinstance(key, str)}
     forms = (rule_reader.OP, rule_reader.LAYER)
     known |= {key for form in forms for key in form.rule} | {"expr", "else", "source", *inheritance.SPECIAL}
-    known -= {*mapping_reader.REWRITES_KEYS, *mapping_reader.RESERVED_BACKENDS}
+    known -= {*mapping_reader.REWRITES_KEYS, *schema_folder.RESERVED_BACKENDS}
     (grammar,) = blocks(RULES, "ebnf")
     assert set(re.findall(r'"([a-z_]+)":', grammar.text)) == known
 

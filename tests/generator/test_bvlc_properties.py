@@ -64,7 +64,7 @@ def _is_about(name: tuple[str, ...], section: str, entry: str) -> bool:
             or (file == "examples.py" and rest[1].startswith(f"({subject},"))
         )
     if section == "layers":
-        return (file == "read.py" and rest[0] == function_name("read", entry, 0, 1)) or (
+        return (file == "read.py" and rest[0] == function_name("read", kind, 0, 1)) or (
             file in ("read.py", "coverage.py") and rest[1:] == [subject]
         )
     if section == "types":
