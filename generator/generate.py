@@ -33,7 +33,7 @@ from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.library import functions
 from caffeforge.generator.python_text import Code, is_name
-from caffeforge.generator.schema_folder import SCHEMAS, name_of, read_text
+from caffeforge.generator.schema_folder import RESERVED_BACKENDS, SCHEMAS, name_of, read_text
 
 HUB_FILES = ("opset.json", "ops.yaml", "rewrites.yaml")
 VERSIONS_FILE = "opset.json"  # beside rules.yaml: all versions of ONNX's operators; alone: those of an opset
@@ -162,7 +162,8 @@ def _onnx_base(folder: Path, source: Path) -> Path | None:
         return None
     root = yaml_source.load(read_text(file, Diagnostics()), str(file), Diagnostics())
     base = root.get("extends") if root is not None else None
-    found = SCHEMAS / base.text if isinstance(base, yaml_source.Scalar) and is_name(base.text) else None
+    name = base.text if isinstance(base, yaml_source.Scalar) else ""
+    found = SCHEMAS / name if is_name(name) and name not in RESERVED_BACKENDS else None
     return found if found is not None and (found / VERSIONS_FILE).exists() else None
 
 
