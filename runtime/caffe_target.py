@@ -16,8 +16,9 @@ FLOATS: Final = ("float32", "float16", "bfloat16", "float64")
 # Ops that yield places along an axis, far below 2**24, and ops that only move what they are given.
 PLACES: Final = frozenset({"ArgMax", "ArgMin", "MaxPool", "Places", "TopK"})
 MOVES: Final = frozenset(
-    {"Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile"}
-    | {"GatherElements", "GatherND", "MaxUnpool", "OneHot", "ReverseSequence", "Transpose", "Unsqueeze"}
+    {"Concat", "Exchange", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity"}
+    | {"MaxUnpool", "OneHot", "Reshape", "ReverseSequence", "Slice", "Split", "Squeeze", "Tile"}
+    | {"Transpose", "Unsqueeze"}
 )
 
 

@@ -1272,88 +1272,95 @@ OPS: Final[Mapping[str, Entry]] = {
                     ),
                 ),
             ),
+            Way(
+                "bvlc/mapping.yaml:1221",
+                rewrite="Z = Exp(Mul(Log(X), Y))",
+                note="for positive numbers, and NaN for those below 0",
+                approximate=True,
+            ),
         ),
+        otherwise="a number on one side, and with approximate=True a computed power of positive numbers",
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:1226",
+        "bvlc/mapping.yaml:1229",
         (
             Way(
-                "bvlc/mapping.yaml:1228",
+                "bvlc/mapping.yaml:1231",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1228",
+                        "bvlc/mapping.yaml:1231",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1233",
+                "bvlc/mapping.yaml:1236",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1233",
+                        "bvlc/mapping.yaml:1236",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1237", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:1240", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:1243", (Way("bvlc/mapping.yaml:1244", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:1246", (Way("bvlc/mapping.yaml:1247", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:1248",
+        "bvlc/mapping.yaml:1251",
         (
             Way(
-                "bvlc/mapping.yaml:1252",
+                "bvlc/mapping.yaml:1255",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1252",
+                        "bvlc/mapping.yaml:1255",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1255",
+                "bvlc/mapping.yaml:1258",
                 rewrite="dropped = ReduceL1(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1255",
+                        "bvlc/mapping.yaml:1258",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1259",
+                "bvlc/mapping.yaml:1262",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1259", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1262", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:1267",
+        "bvlc/mapping.yaml:1270",
         (
             Way(
-                "bvlc/mapping.yaml:1278",
+                "bvlc/mapping.yaml:1281",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1278",
+                        "bvlc/mapping.yaml:1281",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1280",
+                "bvlc/mapping.yaml:1283",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1280", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1283", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1285",
+                "bvlc/mapping.yaml:1288",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1285", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1288", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1362,60 +1369,60 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1274", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1277", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:1295",
+        "bvlc/mapping.yaml:1298",
         (
             Way(
-                "bvlc/mapping.yaml:1306",
+                "bvlc/mapping.yaml:1309",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1306",
+                        "bvlc/mapping.yaml:1309",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1308",
+                "bvlc/mapping.yaml:1311",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1308",
+                        "bvlc/mapping.yaml:1311",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1311",
+                "bvlc/mapping.yaml:1314",
                 rewrite="dropped = ReduceMean(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1311",
+                        "bvlc/mapping.yaml:1314",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1315",
+                "bvlc/mapping.yaml:1318",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1315",
+                        "bvlc/mapping.yaml:1318",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1317",
+                "bvlc/mapping.yaml:1320",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1317", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1320", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1322",
+                "bvlc/mapping.yaml:1325",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1322", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1325", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1424,94 +1431,94 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1302", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1305", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1335",
+        "bvlc/mapping.yaml:1338",
         (
             Way(
-                "bvlc/mapping.yaml:1336",
+                "bvlc/mapping.yaml:1339",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1339",
+        "bvlc/mapping.yaml:1342",
         (
             Way(
-                "bvlc/mapping.yaml:1343",
+                "bvlc/mapping.yaml:1346",
                 rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1343", "len(over) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1346", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1345",
+                "bvlc/mapping.yaml:1348",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1345",
+                        "bvlc/mapping.yaml:1348",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1348",
+                "bvlc/mapping.yaml:1351",
                 rewrite="dropped = ReduceSum(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1348",
+                        "bvlc/mapping.yaml:1351",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1352",
+                "bvlc/mapping.yaml:1355",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1352", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1355", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1361",
+        "bvlc/mapping.yaml:1364",
         (
             Way(
-                "bvlc/mapping.yaml:1365",
+                "bvlc/mapping.yaml:1368",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1365",
+                        "bvlc/mapping.yaml:1368",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1368",
+                "bvlc/mapping.yaml:1371",
                 rewrite="dropped = ReduceSumSquare(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1368",
+                        "bvlc/mapping.yaml:1371",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1372",
+                "bvlc/mapping.yaml:1375",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1372", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1375", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1380", (Way("bvlc/mapping.yaml:1381", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1383", (Way("bvlc/mapping.yaml:1384", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1384",
+        "bvlc/mapping.yaml:1387",
         (
             Way(
-                "bvlc/mapping.yaml:1385",
+                "bvlc/mapping.yaml:1388",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1386",
+                        "bvlc/mapping.yaml:1389",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1520,90 +1527,90 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RMSNormalization": Entry(
-        "bvlc/mapping.yaml:1394",
+        "bvlc/mapping.yaml:1397",
         (
             Way(
-                "bvlc/mapping.yaml:1395",
+                "bvlc/mapping.yaml:1398",
                 layers=("Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(Condition("bvlc/mapping.yaml:1399", "start > 0", "the batch is not normalized"),),
+                conditions=(Condition("bvlc/mapping.yaml:1402", "start > 0", "the batch is not normalized"),),
             ),
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1417",
+        "bvlc/mapping.yaml:1420",
         (
             Way(
-                "bvlc/mapping.yaml:1423",
+                "bvlc/mapping.yaml:1426",
                 layers=("Reduction", "Bias", "RNN", "Power", "Reshape"),
                 note="by tanh of numbers below 0.001, within 4e-7",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1423",
+                        "bvlc/mapping.yaml:1426",
                         'direction == "forward" and activations[0] == "Tanh" and layout == 0 and not has(clip) and steps > 1',
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1425",
+                        "bvlc/mapping.yaml:1428",
                         "has(Y) and not has(Y_h) and not has(initial_h) and not has(sequence_lens)",
                         "states are no bottoms or tops here",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1450", hook="unrolled"),
+            Way("bvlc/mapping.yaml:1453", hook="unrolled"),
         ),
         let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1455", (Way("bvlc/mapping.yaml:1456", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1458", (Way("bvlc/mapping.yaml:1459", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1459",
+        "bvlc/mapping.yaml:1462",
         (
             Way(
-                "bvlc/mapping.yaml:1469",
+                "bvlc/mapping.yaml:1472",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1469", "plain and len(cuts) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1472", "plain and len(cuts) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1471",
+                "bvlc/mapping.yaml:1474",
                 layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1471", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1474", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1476",
+                "bvlc/mapping.yaml:1479",
                 layers=("Slice",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1476", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                    Condition("bvlc/mapping.yaml:1479", "plain and len(cuts) == 1 and cuts[0][2] == size"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1482",
+                "bvlc/mapping.yaml:1485",
                 layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1482",
+                        "bvlc/mapping.yaml:1485",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1488",
+                "bvlc/mapping.yaml:1491",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1488", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1491", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1493",
+                "bvlc/mapping.yaml:1496",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1493",
+                        "bvlc/mapping.yaml:1496",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1500",
+                "bvlc/mapping.yaml:1503",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1500", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1503", "not plain"),),
             ),
         ),
         let=(
@@ -1616,114 +1623,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1513", (Way("bvlc/mapping.yaml:1514", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1518", (Way("bvlc/mapping.yaml:1519", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1516", (Way("bvlc/mapping.yaml:1517", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1521", (Way("bvlc/mapping.yaml:1522", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1522",
+        "bvlc/mapping.yaml:1525",
         (
             Way(
-                "bvlc/mapping.yaml:1523",
+                "bvlc/mapping.yaml:1526",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1531", (Way("bvlc/mapping.yaml:1532", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1534", (Way("bvlc/mapping.yaml:1535", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1536",
+        "bvlc/mapping.yaml:1539",
         (
             Way(
-                "bvlc/mapping.yaml:1537",
+                "bvlc/mapping.yaml:1540",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1540",
+        "bvlc/mapping.yaml:1543",
         (
             Way(
-                "bvlc/mapping.yaml:1542",
+                "bvlc/mapping.yaml:1545",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1542",
+                        "bvlc/mapping.yaml:1545",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1545",
+                "bvlc/mapping.yaml:1548",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1545", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1548", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1549",
+                "bvlc/mapping.yaml:1552",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1549", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1552", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1553",
+                "bvlc/mapping.yaml:1556",
                 rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1553", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1556", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1555",
+                "bvlc/mapping.yaml:1558",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1555", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1558", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1564",
+        "bvlc/mapping.yaml:1567",
         (
             Way(
-                "bvlc/mapping.yaml:1566",
+                "bvlc/mapping.yaml:1569",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1566", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1569", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1568",
+                "bvlc/mapping.yaml:1571",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1568",
+                        "bvlc/mapping.yaml:1571",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1571",
+                "bvlc/mapping.yaml:1574",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1571", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1574", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1573",
+                "bvlc/mapping.yaml:1576",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1573", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1576", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1581", (Way("bvlc/mapping.yaml:1582", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1584", (Way("bvlc/mapping.yaml:1585", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1585",
+        "bvlc/mapping.yaml:1588",
         (
             Way(
-                "bvlc/mapping.yaml:1589",
+                "bvlc/mapping.yaml:1592",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1589", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1592", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1591",
+                "bvlc/mapping.yaml:1594",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1591",
+                        "bvlc/mapping.yaml:1594",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1594",
+                "bvlc/mapping.yaml:1597",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1731,7 +1738,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1594",
+                        "bvlc/mapping.yaml:1597",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1740,12 +1747,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "TopK": Entry(
-        "bvlc/mapping.yaml:1604",
+        "bvlc/mapping.yaml:1607",
         (
             Way(
-                "bvlc/mapping.yaml:1605",
+                "bvlc/mapping.yaml:1608",
                 hook="top_k",
-                conditions=(Condition("bvlc/mapping.yaml:1605", "K > 1 or largest == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1608", "K > 1 or largest == 0"),),
             ),
         ),
     ),
@@ -1758,62 +1765,62 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:767", "data.rank <= 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1615",
+                "bvlc/mapping.yaml:1618",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1615", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1618", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1617",
+                "bvlc/mapping.yaml:1620",
                 rewrite="column = Reshape(data, shape=[swap[0], 1, swap[1] * swap[2], swap[3]])\nexchanged = caffe.Exchange(column, size=swap[2])\ntransposed = Reshape(exchanged, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1617", "len(swap) == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1620", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1622",
+                "bvlc/mapping.yaml:1625",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1622", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1625", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1633",
+        "bvlc/mapping.yaml:1636",
         (
             Way(
-                "bvlc/mapping.yaml:1634",
+                "bvlc/mapping.yaml:1637",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1637",
+        "bvlc/mapping.yaml:1640",
         (
             Way(
-                "bvlc/mapping.yaml:1641",
+                "bvlc/mapping.yaml:1644",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1641",
+                        "bvlc/mapping.yaml:1644",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1643",
+                "bvlc/mapping.yaml:1646",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1643",
+                        "bvlc/mapping.yaml:1646",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1645",
+                "bvlc/mapping.yaml:1648",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1645", "not is_constant(condition)"),
+                    Condition("bvlc/mapping.yaml:1648", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1647",
+                        "bvlc/mapping.yaml:1650",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1874,22 +1881,22 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1659",
-        (Way("bvlc/mapping.yaml:1660", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1662",
+        (Way("bvlc/mapping.yaml:1663", rewrite="tops[0] = Abs(bottom)"),),
         witness="Caffe 1.0",
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1663",
+        "bvlc/mapping.yaml:1666",
         (
             Way(
-                "bvlc/mapping.yaml:1675",
+                "bvlc/mapping.yaml:1678",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1675", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1678", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1680",
+                "bvlc/mapping.yaml:1683",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1680", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1683", "not has(axis)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1900,36 +1907,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1670",
+                "bvlc/mapping.yaml:1673",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1691",
+        "bvlc/mapping.yaml:1694",
         (
             Way(
-                "bvlc/mapping.yaml:1698",
+                "bvlc/mapping.yaml:1701",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1698", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1701", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1703",
+                        "bvlc/mapping.yaml:1706",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1708",
+                "bvlc/mapping.yaml:1711",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1708", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1711", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1940,14 +1947,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1717",
+        "bvlc/mapping.yaml:1720",
         (
             Way(
-                "bvlc/mapping.yaml:1718",
+                "bvlc/mapping.yaml:1721",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1720",
+                        "bvlc/mapping.yaml:1723",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -1957,24 +1964,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1726",
+        "bvlc/mapping.yaml:1729",
         (
             Way(
-                "bvlc/mapping.yaml:1738",
+                "bvlc/mapping.yaml:1741",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1738", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1741", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1740",
+                        "bvlc/mapping.yaml:1743",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1744",
+                "bvlc/mapping.yaml:1747",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1744", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1747", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1985,27 +1992,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1734",
+                "bvlc/mapping.yaml:1737",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1751",
-        (Way("bvlc/mapping.yaml:1752", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1754",
+        (Way("bvlc/mapping.yaml:1755", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1755",
+        "bvlc/mapping.yaml:1758",
         (
             Way(
-                "bvlc/mapping.yaml:1756",
+                "bvlc/mapping.yaml:1759",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1760",
+                        "bvlc/mapping.yaml:1763",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -2015,10 +2022,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1768",
+        "bvlc/mapping.yaml:1771",
         (
             Way(
-                "bvlc/mapping.yaml:1769",
+                "bvlc/mapping.yaml:1772",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2030,27 +2037,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1780",
+                        "bvlc/mapping.yaml:1783",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1783",
+                        "bvlc/mapping.yaml:1786",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1786",
+                        "bvlc/mapping.yaml:1789",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1789",
+                        "bvlc/mapping.yaml:1792",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1792",
+                        "bvlc/mapping.yaml:1795",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -2060,10 +2067,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1805",
+        "bvlc/mapping.yaml:1808",
         (
             Way(
-                "bvlc/mapping.yaml:1806",
+                "bvlc/mapping.yaml:1809",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -2072,12 +2079,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1812",
+                        "bvlc/mapping.yaml:1815",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1815",
+                        "bvlc/mapping.yaml:1818",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -2087,10 +2094,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1822",
+        "bvlc/mapping.yaml:1825",
         (
             Way(
-                "bvlc/mapping.yaml:1823",
+                "bvlc/mapping.yaml:1826",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2102,17 +2109,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1834",
+                        "bvlc/mapping.yaml:1837",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1837",
+                        "bvlc/mapping.yaml:1840",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1840",
+                        "bvlc/mapping.yaml:1843",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -2122,25 +2129,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1851",
-        (Way("bvlc/mapping.yaml:1852", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1854",
+        (Way("bvlc/mapping.yaml:1855", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1856",
+        "bvlc/mapping.yaml:1859",
         (
             Way(
-                "bvlc/mapping.yaml:1862",
+                "bvlc/mapping.yaml:1865",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1862", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1865", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1864",
+                "bvlc/mapping.yaml:1867",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1864", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1867", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2150,77 +2157,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1872",
+        "bvlc/mapping.yaml:1875",
         (
             Way(
-                "bvlc/mapping.yaml:1883",
+                "bvlc/mapping.yaml:1886",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1883",
+                        "bvlc/mapping.yaml:1886",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1885",
+                "bvlc/mapping.yaml:1888",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1885", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1888", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1887",
+                "bvlc/mapping.yaml:1890",
                 rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1887", 'operation == "SUM" and coeff == ()'),),
+                conditions=(Condition("bvlc/mapping.yaml:1890", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1889",
+                "bvlc/mapping.yaml:1892",
                 rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1889", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1892", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1891",
+                "bvlc/mapping.yaml:1894",
                 rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1891", 'operation == "PROD" and len(bottoms) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1894", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1893",
+                "bvlc/mapping.yaml:1896",
                 rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1893", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1896", 'operation == "PROD"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1897",
+                "bvlc/mapping.yaml:1900",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1897", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1900", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1876",
+                "bvlc/mapping.yaml:1879",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1879",
+                "bvlc/mapping.yaml:1882",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1908",
-        (Way("bvlc/mapping.yaml:1909", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1911",
+        (Way("bvlc/mapping.yaml:1912", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
         witness="Caffe 1.0",
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1912",
+        "bvlc/mapping.yaml:1915",
         (
             Way(
-                "bvlc/mapping.yaml:1913",
+                "bvlc/mapping.yaml:1916",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1916",
+                        "bvlc/mapping.yaml:1919",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2230,10 +2237,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1925",
+        "bvlc/mapping.yaml:1928",
         (
             Way(
-                "bvlc/mapping.yaml:1926",
+                "bvlc/mapping.yaml:1929",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2241,7 +2248,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1931",
+                        "bvlc/mapping.yaml:1934",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2251,22 +2258,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1939",
+        "bvlc/mapping.yaml:1942",
         (
             Way(
-                "bvlc/mapping.yaml:1940",
+                "bvlc/mapping.yaml:1943",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1945", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1948", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1951",
+        "bvlc/mapping.yaml:1954",
         (
             Way(
-                "bvlc/mapping.yaml:1952",
+                "bvlc/mapping.yaml:1955",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2281,12 +2288,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1966",
+                        "bvlc/mapping.yaml:1969",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1969",
+                        "bvlc/mapping.yaml:1972",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2296,27 +2303,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ImageData": Entry(
-        "bvlc/mapping.yaml:1978",
+        "bvlc/mapping.yaml:1981",
         (
             Way(
-                "bvlc/mapping.yaml:1979",
+                "bvlc/mapping.yaml:1982",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "image_shape(image_data_param, transform_param)"),),
             ),
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1984",
+        "bvlc/mapping.yaml:1987",
         (
             Way(
-                "bvlc/mapping.yaml:1998",
+                "bvlc/mapping.yaml:2001",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:1998", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2001", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2000",
+                "bvlc/mapping.yaml:2003",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:2000", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2003", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2328,27 +2335,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1994",
+                "bvlc/mapping.yaml:1997",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:2009",
-        (Way("bvlc/mapping.yaml:2010", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:2012",
+        (Way("bvlc/mapping.yaml:2013", inputs="[s.dim for s in shape]"),),
         witness="Caffe 1.0",
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:2014",
+        "bvlc/mapping.yaml:2017",
         (
             Way(
-                "bvlc/mapping.yaml:2015",
+                "bvlc/mapping.yaml:2018",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2019",
+                        "bvlc/mapping.yaml:2022",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2358,45 +2365,45 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:2028",
+        "bvlc/mapping.yaml:2031",
         (
             Way(
-                "bvlc/mapping.yaml:2039",
+                "bvlc/mapping.yaml:2042",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:2039", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2042", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2041",
+                "bvlc/mapping.yaml:2044",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:2041", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2044", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2032",
+                "bvlc/mapping.yaml:2035",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:2035", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:2038", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTM": Entry(
-        "bvlc/mapping.yaml:2051",
-        (Way("bvlc/mapping.yaml:2052", hook="read_lstm"),),
+        "bvlc/mapping.yaml:2054",
+        (Way("bvlc/mapping.yaml:2055", hook="read_lstm"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:2058",
+        "bvlc/mapping.yaml:2061",
         (
             Way(
-                "bvlc/mapping.yaml:2059",
+                "bvlc/mapping.yaml:2062",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2062",
+                        "bvlc/mapping.yaml:2065",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2405,27 +2412,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:2073",
+        "bvlc/mapping.yaml:2076",
         (
             Way(
-                "bvlc/mapping.yaml:2074",
+                "bvlc/mapping.yaml:2077",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:2080",
+        "bvlc/mapping.yaml:2083",
         (
             Way(
-                "bvlc/mapping.yaml:2090",
+                "bvlc/mapping.yaml:2093",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2090", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2093", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2094",
+                "bvlc/mapping.yaml:2097",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2094", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2097", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2435,49 +2442,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2086",
+                "bvlc/mapping.yaml:2089",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:2104",
-        (Way("bvlc/mapping.yaml:2105", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2107",
+        (Way("bvlc/mapping.yaml:2108", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "bvlc/mapping.yaml:2108",
+        "bvlc/mapping.yaml:2111",
         (
             Way(
-                "bvlc/mapping.yaml:2147",
+                "bvlc/mapping.yaml:2150",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2147", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2150", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2149",
+                "bvlc/mapping.yaml:2152",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2149", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2152", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2154",
+                "bvlc/mapping.yaml:2157",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2154", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2157", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2159",
+                "bvlc/mapping.yaml:2162",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2159", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2162", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2161",
+                "bvlc/mapping.yaml:2164",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2161", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2164", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2163",
+                "bvlc/mapping.yaml:2166",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2163", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2166", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2492,77 +2499,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2119",
+                "bvlc/mapping.yaml:2122",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2122",
+                "bvlc/mapping.yaml:2125",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2125",
+                "bvlc/mapping.yaml:2128",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2128",
+                "bvlc/mapping.yaml:2131",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2131",
+                "bvlc/mapping.yaml:2134",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2134",
+                "bvlc/mapping.yaml:2137",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2137",
+                "bvlc/mapping.yaml:2140",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2140",
+                "bvlc/mapping.yaml:2143",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2143",
+                "bvlc/mapping.yaml:2146",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2178",
+        "bvlc/mapping.yaml:2181",
         (
             Way(
-                "bvlc/mapping.yaml:2182",
+                "bvlc/mapping.yaml:2185",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2182", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2185", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2184",
+                "bvlc/mapping.yaml:2187",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2184", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2187", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2193",
+        "bvlc/mapping.yaml:2196",
         (
             Way(
-                "bvlc/mapping.yaml:2194",
+                "bvlc/mapping.yaml:2197",
                 rewrite="tops[0] = PRelu(bottom, reshape(blobs[0], [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2197",
+                        "bvlc/mapping.yaml:2200",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2572,27 +2579,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2204",
+        "bvlc/mapping.yaml:2207",
         (
             Way(
-                "bvlc/mapping.yaml:2210",
+                "bvlc/mapping.yaml:2213",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2210", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2213", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2214",
+                "bvlc/mapping.yaml:2217",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2214", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2217", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2218",
+                "bvlc/mapping.yaml:2221",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2218", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2221", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2222",
+                "bvlc/mapping.yaml:2225",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2222", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2225", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2602,49 +2609,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2232",
+        "bvlc/mapping.yaml:2235",
         (
             Way(
-                "bvlc/mapping.yaml:2233",
+                "bvlc/mapping.yaml:2236",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2237",
+        "bvlc/mapping.yaml:2240",
         (
             Way(
-                "bvlc/mapping.yaml:2238",
+                "bvlc/mapping.yaml:2241",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:2241",
-        (Way("bvlc/mapping.yaml:2242", hook="read_rnn"),),
+        "bvlc/mapping.yaml:2244",
+        (Way("bvlc/mapping.yaml:2245", hook="read_rnn"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2248",
+        "bvlc/mapping.yaml:2251",
         (
             Way(
-                "bvlc/mapping.yaml:2263",
+                "bvlc/mapping.yaml:2266",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(blobs[1], shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2263", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2266", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2265",
+                        "bvlc/mapping.yaml:2268",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2271",
+                "bvlc/mapping.yaml:2274",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(blobs[0], shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2271", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2274", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2655,32 +2662,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2256",
+                "bvlc/mapping.yaml:2259",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2259",
+                "bvlc/mapping.yaml:2262",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2279",
-        (Way("bvlc/mapping.yaml:2280", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2282",
+        (Way("bvlc/mapping.yaml:2283", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2284",
-        (Way("bvlc/mapping.yaml:2285", rewrite=""),),
+        "bvlc/mapping.yaml:2287",
+        (Way("bvlc/mapping.yaml:2288", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2289",
+        "bvlc/mapping.yaml:2292",
         (
             Way(
-                "bvlc/mapping.yaml:2290",
+                "bvlc/mapping.yaml:2293",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2689,12 +2696,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2296",
+                        "bvlc/mapping.yaml:2299",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2299",
+                        "bvlc/mapping.yaml:2302",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2704,42 +2711,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2307",
+        "bvlc/mapping.yaml:2310",
         (
             Way(
-                "bvlc/mapping.yaml:2308",
+                "bvlc/mapping.yaml:2311",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2312",
-        (Way("bvlc/mapping.yaml:2313", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2315",
+        (Way("bvlc/mapping.yaml:2316", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2316",
+        "bvlc/mapping.yaml:2319",
         (
             Way(
-                "bvlc/mapping.yaml:2330",
+                "bvlc/mapping.yaml:2333",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2330", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2333", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2332",
+                "bvlc/mapping.yaml:2335",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2332", 'pool == "AVE" and pyramid_height == 1'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:2334",
-                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2334", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2335", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
                 "bvlc/mapping.yaml:2337",
+                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
+                conditions=(Condition("bvlc/mapping.yaml:2337", 'pool == "MAX"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2340",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2337", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2340", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2747,40 +2754,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2323",
+                "bvlc/mapping.yaml:2326",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2326",
+                "bvlc/mapping.yaml:2329",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2348",
-        (Way("bvlc/mapping.yaml:2349", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2351",
+        (Way("bvlc/mapping.yaml:2352", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2353",
+        "bvlc/mapping.yaml:2356",
         (
             Way(
-                "bvlc/mapping.yaml:2354",
+                "bvlc/mapping.yaml:2357",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2357",
+        "bvlc/mapping.yaml:2360",
         (
             Way(
-                "bvlc/mapping.yaml:2358",
+                "bvlc/mapping.yaml:2361",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2360", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2363", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),

@@ -2159,30 +2159,35 @@ def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
+def emit_pow_3(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
+    """Pow -> other ops (bvlc/mapping.yaml:1221)."""
+    e.apply(hub.Exp(), (e.value(hub.Mul(), (e.value(hub.Log(), (X,)), Y)),), (Z,))
+
+
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1228)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1231)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1228")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1231")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1228")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1231")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1228")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1231")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1233)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1236)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1233")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1236")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1233")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1236")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1233")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1236")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:1237)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:1240)."""
     e.apply(
         hub.Sub(),
         (
@@ -2194,26 +2199,12 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:1244)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:1247)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1252)."""
-    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1252")
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1252")
-    if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1252")
-    if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1252")
-    e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,), tops=(reduced,))
-
-
-def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1255)."""
+    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1255)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
         raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1255")
@@ -2221,43 +2212,57 @@ def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
         raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1255")
     if over[-1] != data.rank - 1:
         raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1255")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1255")
+    e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,), tops=(reduced,))
+
+
+def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1258)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1258")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1258")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1258")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1255")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1258")
     dropped = e.value(hub.ReduceL1(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_l1_3(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1259)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1262)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1259")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1262")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1278)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1281)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1274")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1277")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1278")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1281")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1278")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1281")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1278")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1281")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1278")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1281")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1280)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1283)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1274")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1277")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1280")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1283")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2267,12 +2272,12 @@ def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1285)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1288)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1274")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1277")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1285")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1288")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2280,69 +2285,69 @@ def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1306)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1309)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1306")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1309")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1306")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1309")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1306")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1309")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction (bvlc/mapping.yaml:1308)."""
+    """ReduceMean -> Reduction (bvlc/mapping.yaml:1311)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1308")
-    if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1308")
-    if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1308")
-    e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,), tops=(reduced,))
-
-
-def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1311)."""
-    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
     if not lib.is_run(over):
         raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1311")
     if over[-1] != data.rank - 1:
         raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1311")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1311")
+    e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,), tops=(reduced,))
+
+
+def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1314)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1314")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1314")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1311")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1314")
     dropped = e.value(hub.ReduceMean(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1315)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1318)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1315")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1318")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1315")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1318")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1315")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1318")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1317)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1320)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1317")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1320")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2352,12 +2357,12 @@ def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1322)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1325)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1302")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1322")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1325")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2365,7 +2370,7 @@ def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1336)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1339)."""
     e.apply(
         hub.Neg(),
         (
@@ -2383,43 +2388,43 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1343)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1346)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1343")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1346")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction (bvlc/mapping.yaml:1345)."""
-    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1345")
-    if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1345")
-    if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1345")
-    e.layer(layers.Reduction(axis=over[0]), (data,), tops=(reduced,))
-
-
-def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1348)."""
+    """ReduceSum -> Reduction (bvlc/mapping.yaml:1348)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
         raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1348")
     if over[-1] != data.rank - 1:
         raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1348")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1348")
+    e.layer(layers.Reduction(axis=over[0]), (data,), tops=(reduced,))
+
+
+def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1351)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1351")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1351")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1348")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1351")
     dropped = e.value(hub.ReduceSum(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1352)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1355)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1352")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1355")
     e.apply(
         hub.Mul(),
         (
@@ -2431,21 +2436,7 @@ def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1365)."""
-    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1365")
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1365")
-    if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1365")
-    if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1365")
-    e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,), tops=(reduced,))
-
-
-def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1368)."""
+    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1368)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
         raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1368")
@@ -2453,30 +2444,44 @@ def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, redu
         raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1368")
     if over[-1] != data.rank - 1:
         raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1368")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1368")
+    e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,), tops=(reduced,))
+
+
+def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1371)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1371")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1371")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1371")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1368")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1371")
     dropped = e.value(hub.ReduceSumSquare(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_sum_square_3(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1372)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1375)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1372")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1375")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1381)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1384)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1385)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1388)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1386")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1389")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2485,10 +2490,10 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1395)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1398)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1399")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1402")
     count = lib.product(X.shape[start:])
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
@@ -2513,26 +2518,26 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1423)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1426)."""
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1423")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1426")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1423")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1426")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1423")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1426")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1423")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1426")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1423")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1426")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1425")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1428")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1425")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1428")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1425")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1428")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1425")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1428")
     size = R.shape[2]
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
@@ -2563,47 +2568,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1450)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1453)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1456)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1459)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1469)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1472)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1469")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1472")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1469")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1472")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1471)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1474)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1471")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1474")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1471")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1474")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1471")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1474")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1476)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1479)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2611,11 +2616,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1476")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1479")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1476")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1479")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1476")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1479")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2626,7 +2631,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1482)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1485)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2634,13 +2639,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1482")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1485")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1482")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1485")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1482")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1485")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1482")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1485")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2651,16 +2656,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1488)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1491)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1488")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1491")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1488")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1491")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2674,7 +2679,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1493)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1496)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2682,13 +2687,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     strides = lib.steps_along(along, by, data.rank)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1493")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1496")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1493")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1496")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1493")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1496")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1493")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1496")
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
@@ -2700,13 +2705,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1500)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1503)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1500")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1503")
     along = lib.slice_axes(op.axes, len(starts))
     at = lib.first_step(by)
     part = e.value(
@@ -2726,17 +2731,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1514)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1517)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1519)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1522)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1523)."""
+    """Split -> Slice (bvlc/mapping.yaml:1526)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2746,133 +2751,133 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1532)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1535)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1537)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1540)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1542)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1545)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1542")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1545")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1542")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1545")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1542")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1545")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1545)."""
+    """Sub -> Power (bvlc/mapping.yaml:1548)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1545")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1548")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1545")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1548")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1549)."""
+    """Sub -> Power (bvlc/mapping.yaml:1552)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1549")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1552")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1549")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1552")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1553)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1556)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1553")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1556")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1555)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1558)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1555")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1558")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1566)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1569)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1566")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1569")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1568)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1571)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1568")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1571")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1568",
+            "bvlc/mapping.yaml:1571",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1571)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1574)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1571")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1574")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1573)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1576)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1573")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1576")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1582)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1585)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1589)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1592)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1589")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1592")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1591)."""
-    repeats = e.known(op.repeats)
-    axis = lib.tiled_axis(repeats)
-    if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1591")
-    if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1591")
-    e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
-
-
-def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1594)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1594)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
         raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1594")
+    if repeats[axis] != lib.product(repeats):
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1594")
+    e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
+
+
+def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
+    """Tile -> other ops (bvlc/mapping.yaml:1597)."""
+    repeats = e.known(op.repeats)
+    axis = lib.tiled_axis(repeats)
+    if not lib.product(repeats) > 1:
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1597")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1594")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1597")
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1605)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1608)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1605")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1608")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
@@ -2884,17 +2889,17 @@ def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1615)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1618)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1615")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1618")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1617)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1620)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1617")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1620")
     steady = op.perm[0] == 0
     column = e.value(hub.Reshape(shape=(swap[0], 1, swap[1] * swap[2], swap[3])), (data,))
     exchanged = e.value(caffe_ops.Exchange(size=swap[2]), (column,))
@@ -2902,10 +2907,10 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1622)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1625)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1622")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1625")
     steady = op.perm[0] == 0
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
@@ -2914,18 +2919,18 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1634)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1637)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1641)."""
+    """Where -> other ops (bvlc/mapping.yaml:1644)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1641")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1644")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1641")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1644")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1641")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1644")
     e.apply(
         hub.Add(),
         (
@@ -2937,13 +2942,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1643)."""
+    """Where -> other ops (bvlc/mapping.yaml:1646)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1643")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1646")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1643")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1646")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1643")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1646")
     e.apply(
         hub.Add(),
         (
@@ -2955,18 +2960,18 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1645)."""
+    """Where -> other ops (bvlc/mapping.yaml:1648)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1645")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1648")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1647",
+            "bvlc/mapping.yaml:1650",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1647",
+            "bvlc/mapping.yaml:1650",
         )
     on = lib.element_type("float32")
     gate = e.value(hub.Cast(to=on), (condition,))
@@ -3307,126 +3312,133 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_pow_1, "bvlc/mapping.yaml:1213"),
             Alternative(emit_pow_2, "bvlc/mapping.yaml:1217"),
+            Alternative(
+                emit_pow_3,
+                "bvlc/mapping.yaml:1221",
+                "for positive numbers, and NaN for those below 0",
+                approximate=True,
+            ),
         ),
+        "a number on one side, and with approximate=True a computed power of positive numbers",
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1228"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1233"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1237"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1231"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1236"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1240"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1244"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1247"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1252"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1255"),
-            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1259"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1255"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1258"),
+            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1262"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1278"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1280"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1285"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1281"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1283"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1288"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1306"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1308"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1311"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1315"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1317"),
-            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1322"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1309"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1311"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1314"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1318"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1320"),
+            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1325"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1336"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1339"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1343"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1345"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1348"),
-            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1352"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1346"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1348"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1351"),
+            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1355"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1365"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1368"),
-            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1372"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1368"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1371"),
+            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1375"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1381"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1385"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1395"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1384"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1388"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1398"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1423",
+                "bvlc/mapping.yaml:1426",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1450"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1453"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1456"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1459"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1469"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1471"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1476"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1482"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1488"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1493"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1500"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1472"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1474"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1479"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1485"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1491"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1496"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1503"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1514"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1519"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1523"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1532"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1537"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1517"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1522"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1526"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1535"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1540"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1542"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1545"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1549"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1553"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1555"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1545"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1548"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1552"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1556"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1558"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1566"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1568"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1571"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1573"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1569"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1571"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1574"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1576"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1582"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1585"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1589"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1591"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1594"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1592"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1594"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1597"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1605"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1608"),)),
     hub.Transpose: Rule(
         (
             Alternative(emit_transpose_1, "schemas/known_layers.yaml:767"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1615"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1617"),
-            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1622"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1618"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1620"),
+            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1625"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1634"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1637"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1641"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1643"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1645"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1644"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1646"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1648"),
         ),
     ),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:928"),)),
