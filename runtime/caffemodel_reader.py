@@ -203,9 +203,12 @@ class _Walker:
 
     def text(self, piece: Piece) -> str:
         try:
-            return self.data[piece.start : piece.stop].decode()
+            text = self.data[piece.start : piece.stop].decode()
         except UnicodeDecodeError:
             raise Malformed("a name is not UTF-8", piece.start) from None
+        if "\0" in text:
+            raise Malformed("a name holds a zero byte", piece.start)
+        return text
 
     def blob(self, outer: Piece, title: str) -> Array:
         skeleton = self.skeleton

@@ -14,6 +14,7 @@ from caffeforge.runtime.errors import GraphError, ReadError
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.message import Message
 from caffeforge.runtime.net import Layer, Net
+from caffeforge.runtime.random_weights import with_random_blobs
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
 from caffeforge.runtime.shared_memory import SharedMemory
@@ -35,19 +36,26 @@ class HubNet:
     tops: Sequence[Sequence[Value]] = ()
 
 
-def hub_from_net(net: Net, backend: Backend, shapes: Mapping[str, tuple[int, ...]] | None = None) -> HubNet:
+def hub_from_net(
+    net: Net,
+    backend: Backend,
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+    *,
+    seed: int | None = None,
+) -> HubNet:
     """Return what `net` computes.
 
     Args:
         net: typed layers with lazy blobs.
         backend: the dialect of `net`.
         shapes: those of inputs that differ from those in the net, as by ``Net.reshape`` in pycaffe.
+        seed: give layers that need weights and have none random ones, which are put into `net`.
 
     Raises:
         ReadError: naming the layer, and the condition of its rule that does not hold.
     """
     _check_types(net, backend)
-    return _Reading(net, backend, shapes or {}).run()
+    return _Reading(net, backend, shapes or {}, seed).run()
 
 
 def _check_types(net: Net, backend: Backend) -> None:
@@ -67,7 +75,10 @@ def _check_types(net: Net, backend: Backend) -> None:
 
 
 class _Reading:
-    def __init__(self, net: Net, backend: Backend, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    def __init__(
+        self, net: Net, backend: Backend, shapes: Mapping[str, tuple[int, ...]], seed: int | None
+    ) -> None:
+        self.seed = seed
         self.net = net
         self.backend = backend
         self.shapes = shapes
@@ -105,7 +116,7 @@ class _Reading:
     def _hint(self, sentence: str) -> str:
         """Return what to do about a refusal for want of weights, empty for any other."""
         if re.search(r"\b(blobs?|weights)\b", sentence) and not any(layer.blobs for layer in self.net.layers):
-            return "the net has no weights: give its caffemodel"
+            return "the net has no weights: give its caffemodel, or ask for random ones"
         return ""
 
     def _input(self, name: str, shape: Iterable[int]) -> None:
@@ -125,8 +136,16 @@ class _Reading:
         for top in layer.tops:
             if top in self.blobs and top not in layer.bottoms:
                 raise Refused(f"top {top} is computed by a layer before, and this one does not read it")
-        read = Read(layer, [self.blobs[bottom] for bottom in layer.bottoms])
-        reader.function(read, layer.param)
+        bottoms = [self.blobs[bottom] for bottom in layer.bottoms]
+
+        def build(layer: Layer) -> Read:
+            read = Read(layer, bottoms)
+            reader.function(read, layer.param)
+            return read
+
+        if self.seed is not None and not layer.blobs:
+            layer.blobs = with_random_blobs(layer, self.seed, build).blobs
+        read = build(layer)
         if read.input_shapes:
             for top, shape in zip(layer.tops, read.input_shapes, strict=True):
                 self.writes_left[top] -= 1

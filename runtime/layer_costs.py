@@ -33,13 +33,13 @@ class LayerCost:
     macs: int | None
 
 
-def layer_costs(net: Net, backend: Backend) -> list[LayerCost]:
-    """Return the costs of all layers, in order.
+def layer_costs(net: Net, backend: Backend, seed: int | None = None) -> list[LayerCost]:
+    """Return the costs of all layers, in order; with a seed, those that have no weights get random ones.
 
     Raises:
         ReadError: a layer's meaning is not known, or its weights are missing.
     """
-    hub = hub_from_net(net, backend)
+    hub = hub_from_net(net, backend, seed=seed)
     costs: list[LayerCost] = []
     for layer, nodes in zip(net.layers, hub.nodes, strict=True):
         each = [macs(node) for node in nodes]

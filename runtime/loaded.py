@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.backend import Backend
@@ -26,12 +27,16 @@ class LoadedNet:
     """
 
     def __init__(
-        self, net: Net, backend: Backend, providers: Sequence[str] = ("CPUExecutionProvider",)
+        self,
+        net: Net,
+        backend: Backend,
+        providers: Sequence[str] = ("CPUExecutionProvider",),
+        seed: int | None = None,
     ) -> None:
         self.net = net
         self.backend = backend
         self.providers = tuple(providers)
-        self._hub = hub_from_net(net, backend)
+        self._hub = hub_from_net(net, backend, seed=seed)
         self._executor = Executor(self._hub.graph, providers=self.providers)
         self.inputs = {_plain(v.name): v.shape[:] for v in self._hub.graph.inputs}
         self._shapes = self.inputs
@@ -96,6 +101,7 @@ def load(
     dialect: str | Path | Backend = "bvlc",
     *,
     providers: Sequence[str] = ("CPUExecutionProvider",),
+    weights: Literal["random"] | None = None,
 ) -> LoadedNet:
     """Read a net: parameters from the text, weights from the caffemodel.
 
@@ -104,11 +110,13 @@ def load(
         caffemodel: the weights; None for a net that has none.
         dialect: name of a backend, folder of a generated one, or a Backend.
         providers: onnxruntime's execution providers, in order of preference.
+        weights: "random" gives random numbers, always the same, to layers that have no weights.
 
     Raises:
         CaffeforgeError: a file cannot be read in this dialect, with file, line and column, or holds a layer
             whose meaning is not known.
     """
     backend = find(dialect)
-    weights = Path(caffemodel) if caffemodel is not None else None
-    return LoadedNet(read_files(Path(prototxt), weights, backend), backend, providers)
+    file = Path(caffemodel) if caffemodel is not None else None
+    net = read_files(Path(prototxt), file, backend)
+    return LoadedNet(net, backend, providers, 0 if weights == "random" else None)

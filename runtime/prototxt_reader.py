@@ -38,6 +38,9 @@ _TOKEN: Final = re.compile(
     r"|(?P<open>[{<\[])|(?P<close>[}>\]])|(?P<word>\w+)"
 )
 
+_QUOTED: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*')
+_STRAY: Final = re.compile("[\udc80-\udcff]")
+
 
 class Share(NamedTuple):
     """What ``param { name: }`` says of one blob: the name under which layers share it, or empty."""
@@ -128,6 +131,10 @@ def parse(text: str, backend: Backend, name: str = "prototxt", pool: PrivatePool
     """
     pool = pool or PrivatePool(backend)
     source = Source(text, name)
+    if (place := _stray(text)) is not None:  # which protobuf does not survive
+        raise FileError(
+            "a byte that is not UTF-8 stands outside strings and comments", where=source.at(place)
+        )
     proto = pool.message("NetParameter")()
     unknown: list[Unknown] = []
     try:
@@ -148,6 +155,14 @@ def parse(text: str, backend: Backend, name: str = "prototxt", pool: PrivatePool
             listed = [*problems, *([fault] if fault.where not in known else [])]
             raise joined(merged(listed), source.name) from None
     return _Reader(backend, pool, source).read(proto, unknown)
+
+
+def _stray(text: str) -> int | None:
+    """Return where the first byte that is not UTF-8 stands outside strings and comments."""
+    if text.isascii():
+        return None
+    found = _STRAY.search(_QUOTED.sub(lambda part: " " * len(part[0]), text))
+    return found.start() if found else None
 
 
 def read_proto(proto: Proto, backend: Backend, pool: PrivatePool, source: Source) -> Prototxt:

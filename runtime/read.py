@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
+from caffeforge.runtime.array import Array
 from caffeforge.runtime.builder import Builder, Operand
-from caffeforge.runtime.graph import Value, constant
+from caffeforge.runtime.graph import Symbol, Value, constant
 from caffeforge.runtime.net import Layer
+from caffeforge.runtime.random_weights import UNKNOWN, Blank
 from caffeforge.runtime.refusal import Refused
 
 
@@ -16,7 +18,7 @@ class Blobs(Sequence[Value]):
 
     def __init__(self, layer: Layer) -> None:
         self._layer = layer
-        self._values = [constant(f"{layer.name}/blob_{i}", array) for i, array in enumerate(layer.blobs)]
+        self._values = [_constant(f"{layer.name}/blob_{i}", array) for i, array in enumerate(layer.blobs)]
 
     def __len__(self) -> int:
         return len(self._values)
@@ -34,6 +36,13 @@ class Blobs(Sequence[Value]):
             )
             raise Refused(f"the layer needs blob {index}, {given}")
         return self._values[index]
+
+
+def _constant(name: str, array: Array) -> Value:
+    """Return weights as a value; random ones have no shape before the rule tells it."""
+    if isinstance(array, Blank) and array.array is None:
+        return Value(name, array.dtype, (Symbol(UNKNOWN),), array)
+    return constant(name, array)
 
 
 class Read(Builder):

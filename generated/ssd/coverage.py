@@ -1757,12 +1757,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:766",
+        "schemas/known_layers.yaml:767",
         (
             Way(
-                "schemas/known_layers.yaml:767",
+                "schemas/known_layers.yaml:768",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:767", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:768", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1618",
@@ -1830,14 +1830,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:927",
+        "schemas/known_layers.yaml:928",
         (
             Way(
-                "schemas/known_layers.yaml:928",
+                "schemas/known_layers.yaml:929",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:929",
+                        "schemas/known_layers.yaml:930",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1862,14 +1862,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:583",
+        "schemas/known_layers.yaml:584",
         (
             Way(
-                "schemas/known_layers.yaml:584",
+                "schemas/known_layers.yaml:585",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:584",
+                        "schemas/known_layers.yaml:585",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1967,52 +1967,53 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "bvlc/mapping.yaml:1729",
         (
             Way(
-                "bvlc/mapping.yaml:1741",
+                "bvlc/mapping.yaml:1742",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1741", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1742", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1743",
+                        "bvlc/mapping.yaml:1744",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1747",
+                "bvlc/mapping.yaml:1748",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1747", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1748", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
         let=(
             ("start", "axis_of(axis, bottoms[0].rank)"),
-            ("run", "blobs[0].shape[:] if len(bottoms) == 1 else bottoms[1].shape[:]"),
+            ("rest", "bottoms[0].shape[start:]"),
+            ("run", "own_shape(blobs[0], rest if num_axes == -1 else rest[:num_axes]) if len(bottoms) == 1 else bottoms[1].shape[:]"),
             ("shape", "run + ones(bottoms[0].rank - start - len(run))"),
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1737",
+                "bvlc/mapping.yaml:1738",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1754",
-        (Way("bvlc/mapping.yaml:1755", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1755",
+        (Way("bvlc/mapping.yaml:1756", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1758",
+        "bvlc/mapping.yaml:1759",
         (
             Way(
-                "bvlc/mapping.yaml:1759",
+                "bvlc/mapping.yaml:1760",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1763",
+                        "bvlc/mapping.yaml:1764",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -2022,10 +2023,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1771",
+        "bvlc/mapping.yaml:1772",
         (
             Way(
-                "bvlc/mapping.yaml:1772",
+                "bvlc/mapping.yaml:1773",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2037,27 +2038,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1783",
+                        "bvlc/mapping.yaml:1784",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1786",
+                        "bvlc/mapping.yaml:1787",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1789",
+                        "bvlc/mapping.yaml:1790",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1792",
+                        "bvlc/mapping.yaml:1793",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1795",
+                        "bvlc/mapping.yaml:1796",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -2067,10 +2068,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1808",
+        "bvlc/mapping.yaml:1809",
         (
             Way(
-                "bvlc/mapping.yaml:1809",
+                "bvlc/mapping.yaml:1810",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -2079,12 +2080,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1815",
+                        "bvlc/mapping.yaml:1816",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1818",
+                        "bvlc/mapping.yaml:1819",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -2094,10 +2095,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1825",
+        "bvlc/mapping.yaml:1826",
         (
             Way(
-                "bvlc/mapping.yaml:1826",
+                "bvlc/mapping.yaml:1827",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2109,17 +2110,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1837",
+                        "bvlc/mapping.yaml:1838",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1840",
+                        "bvlc/mapping.yaml:1841",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1843",
+                        "bvlc/mapping.yaml:1844",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -2129,25 +2130,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1854",
-        (Way("bvlc/mapping.yaml:1855", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1855",
+        (Way("bvlc/mapping.yaml:1856", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1859",
+        "bvlc/mapping.yaml:1860",
         (
             Way(
-                "bvlc/mapping.yaml:1865",
+                "bvlc/mapping.yaml:1866",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1865", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1866", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1867",
+                "bvlc/mapping.yaml:1868",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1867", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1868", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2157,77 +2158,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1875",
+        "bvlc/mapping.yaml:1876",
         (
             Way(
-                "bvlc/mapping.yaml:1886",
+                "bvlc/mapping.yaml:1887",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1886",
+                        "bvlc/mapping.yaml:1887",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1888",
+                "bvlc/mapping.yaml:1889",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1888", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1889", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1890",
+                "bvlc/mapping.yaml:1891",
                 rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1890", 'operation == "SUM" and coeff == ()'),),
+                conditions=(Condition("bvlc/mapping.yaml:1891", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1892",
+                "bvlc/mapping.yaml:1893",
                 rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1892", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1893", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1894",
+                "bvlc/mapping.yaml:1895",
                 rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1894", 'operation == "PROD" and len(bottoms) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1895", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1896",
+                "bvlc/mapping.yaml:1897",
                 rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1896", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1897", 'operation == "PROD"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1900",
+                "bvlc/mapping.yaml:1901",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1900", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1901", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1879",
+                "bvlc/mapping.yaml:1880",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1882",
+                "bvlc/mapping.yaml:1883",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1911",
-        (Way("bvlc/mapping.yaml:1912", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1912",
+        (Way("bvlc/mapping.yaml:1913", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
         witness="Caffe 1.0",
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1915",
+        "bvlc/mapping.yaml:1916",
         (
             Way(
-                "bvlc/mapping.yaml:1916",
+                "bvlc/mapping.yaml:1917",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1919",
+                        "bvlc/mapping.yaml:1920",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2237,10 +2238,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1928",
+        "bvlc/mapping.yaml:1929",
         (
             Way(
-                "bvlc/mapping.yaml:1929",
+                "bvlc/mapping.yaml:1930",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2248,7 +2249,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1934",
+                        "bvlc/mapping.yaml:1935",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2258,22 +2259,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1942",
+        "bvlc/mapping.yaml:1943",
         (
             Way(
-                "bvlc/mapping.yaml:1943",
+                "bvlc/mapping.yaml:1944",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1948", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1949", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1954",
+        "bvlc/mapping.yaml:1955",
         (
             Way(
-                "bvlc/mapping.yaml:1955",
+                "bvlc/mapping.yaml:1956",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2288,12 +2289,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1969",
+                        "bvlc/mapping.yaml:1970",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1972",
+                        "bvlc/mapping.yaml:1973",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2303,27 +2304,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ImageData": Entry(
-        "bvlc/mapping.yaml:1981",
+        "bvlc/mapping.yaml:1982",
         (
             Way(
-                "bvlc/mapping.yaml:1982",
+                "bvlc/mapping.yaml:1983",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "image_shape(image_data_param, transform_param)"),),
             ),
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1987",
+        "bvlc/mapping.yaml:1988",
         (
             Way(
-                "bvlc/mapping.yaml:2001",
+                "bvlc/mapping.yaml:2002",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:2001", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2002", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2003",
+                "bvlc/mapping.yaml:2004",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:2003", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2004", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2335,27 +2336,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1997",
+                "bvlc/mapping.yaml:1998",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:2012",
-        (Way("bvlc/mapping.yaml:2013", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:2013",
+        (Way("bvlc/mapping.yaml:2014", inputs="[s.dim for s in shape]"),),
         witness="Caffe 1.0",
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:2017",
+        "bvlc/mapping.yaml:2018",
         (
             Way(
-                "bvlc/mapping.yaml:2018",
+                "bvlc/mapping.yaml:2019",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2022",
+                        "bvlc/mapping.yaml:2023",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2365,45 +2366,45 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:2031",
+        "bvlc/mapping.yaml:2032",
         (
             Way(
-                "bvlc/mapping.yaml:2042",
+                "bvlc/mapping.yaml:2043",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:2042", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2043", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2044",
+                "bvlc/mapping.yaml:2045",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:2044", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2045", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2035",
+                "bvlc/mapping.yaml:2036",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:2038", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:2039", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTM": Entry(
-        "bvlc/mapping.yaml:2054",
-        (Way("bvlc/mapping.yaml:2055", hook="read_lstm"),),
+        "bvlc/mapping.yaml:2055",
+        (Way("bvlc/mapping.yaml:2056", hook="read_lstm"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:2061",
+        "bvlc/mapping.yaml:2062",
         (
             Way(
-                "bvlc/mapping.yaml:2062",
+                "bvlc/mapping.yaml:2063",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2065",
+                        "bvlc/mapping.yaml:2066",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2412,27 +2413,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:2076",
+        "bvlc/mapping.yaml:2077",
         (
             Way(
-                "bvlc/mapping.yaml:2077",
+                "bvlc/mapping.yaml:2078",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:2083",
+        "bvlc/mapping.yaml:2084",
         (
             Way(
-                "bvlc/mapping.yaml:2093",
+                "bvlc/mapping.yaml:2094",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2093", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2094", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2097",
+                "bvlc/mapping.yaml:2098",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2097", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2098", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2442,49 +2443,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2089",
+                "bvlc/mapping.yaml:2090",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:2107",
-        (Way("bvlc/mapping.yaml:2108", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2108",
+        (Way("bvlc/mapping.yaml:2109", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "bvlc/mapping.yaml:2111",
+        "bvlc/mapping.yaml:2112",
         (
             Way(
-                "bvlc/mapping.yaml:2150",
+                "bvlc/mapping.yaml:2151",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2150", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2151", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2152",
+                "bvlc/mapping.yaml:2153",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2152", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2153", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2157",
+                "bvlc/mapping.yaml:2158",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2157", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2158", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2162",
+                "bvlc/mapping.yaml:2163",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2162", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2163", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2164",
+                "bvlc/mapping.yaml:2165",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2164", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2165", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2166",
+                "bvlc/mapping.yaml:2167",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2166", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2167", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2499,77 +2500,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2122",
+                "bvlc/mapping.yaml:2123",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2125",
+                "bvlc/mapping.yaml:2126",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2128",
+                "bvlc/mapping.yaml:2129",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2131",
+                "bvlc/mapping.yaml:2132",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2134",
+                "bvlc/mapping.yaml:2135",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2137",
+                "bvlc/mapping.yaml:2138",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2140",
+                "bvlc/mapping.yaml:2141",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2143",
+                "bvlc/mapping.yaml:2144",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2146",
+                "bvlc/mapping.yaml:2147",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2181",
+        "bvlc/mapping.yaml:2182",
         (
             Way(
-                "bvlc/mapping.yaml:2185",
+                "bvlc/mapping.yaml:2186",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2185", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2186", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2187",
+                "bvlc/mapping.yaml:2188",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2187", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2188", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2196",
+        "bvlc/mapping.yaml:2197",
         (
             Way(
-                "bvlc/mapping.yaml:2197",
-                rewrite="tops[0] = PRelu(bottom, reshape(blobs[0], [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
+                "bvlc/mapping.yaml:2198",
+                rewrite="slope = in_shape(blobs[0], () if channel_shared else [bottom.shape[1]])\ntops[0] = PRelu(bottom, reshape(slope, [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2200",
+                        "bvlc/mapping.yaml:2201",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2579,27 +2580,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2207",
+        "bvlc/mapping.yaml:2209",
         (
             Way(
-                "bvlc/mapping.yaml:2213",
+                "bvlc/mapping.yaml:2215",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2213", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2215", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2217",
+                "bvlc/mapping.yaml:2219",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2217", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2219", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2221",
+                "bvlc/mapping.yaml:2223",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2221", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2223", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2225",
+                "bvlc/mapping.yaml:2227",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2225", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2227", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2609,85 +2610,86 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2235",
+        "bvlc/mapping.yaml:2237",
         (
             Way(
-                "bvlc/mapping.yaml:2236",
+                "bvlc/mapping.yaml:2238",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2240",
+        "bvlc/mapping.yaml:2242",
         (
             Way(
-                "bvlc/mapping.yaml:2241",
+                "bvlc/mapping.yaml:2243",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:2244",
-        (Way("bvlc/mapping.yaml:2245", hook="read_rnn"),),
+        "bvlc/mapping.yaml:2246",
+        (Way("bvlc/mapping.yaml:2247", hook="read_rnn"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2251",
+        "bvlc/mapping.yaml:2253",
         (
             Way(
-                "bvlc/mapping.yaml:2266",
-                rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(blobs[1], shape)) if bias_term else scaled",
+                "bvlc/mapping.yaml:2269",
+                rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[1], run), shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2266", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2269", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2268",
+                        "bvlc/mapping.yaml:2271",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2274",
-                rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(blobs[0], shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2274", "len(bottoms) == 2"),),
+                "bvlc/mapping.yaml:2277",
+                rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[0], run), shape)) if bias_term else scaled",
+                conditions=(Condition("bvlc/mapping.yaml:2277", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
         let=(
             ("start", "axis_of(axis, bottoms[0].rank)"),
-            ("run", "blobs[0].shape[:] if len(bottoms) == 1 else bottoms[1].shape[:]"),
+            ("rest", "bottoms[0].shape[start:]"),
+            ("run", "own_shape(blobs[0], rest if num_axes == -1 else rest[:num_axes]) if len(bottoms) == 1 else bottoms[1].shape[:]"),
             ("shape", "run + ones(bottoms[0].rank - start - len(run))"),
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2259",
+                "bvlc/mapping.yaml:2262",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2262",
+                "bvlc/mapping.yaml:2265",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2282",
-        (Way("bvlc/mapping.yaml:2283", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2285",
+        (Way("bvlc/mapping.yaml:2286", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2287",
-        (Way("bvlc/mapping.yaml:2288", rewrite=""),),
+        "bvlc/mapping.yaml:2290",
+        (Way("bvlc/mapping.yaml:2291", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2292",
+        "bvlc/mapping.yaml:2295",
         (
             Way(
-                "bvlc/mapping.yaml:2293",
+                "bvlc/mapping.yaml:2296",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2696,12 +2698,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2299",
+                        "bvlc/mapping.yaml:2302",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2302",
+                        "bvlc/mapping.yaml:2305",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2711,42 +2713,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2310",
+        "bvlc/mapping.yaml:2313",
         (
             Way(
-                "bvlc/mapping.yaml:2311",
+                "bvlc/mapping.yaml:2314",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2315",
-        (Way("bvlc/mapping.yaml:2316", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2318",
+        (Way("bvlc/mapping.yaml:2319", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2319",
+        "bvlc/mapping.yaml:2322",
         (
             Way(
-                "bvlc/mapping.yaml:2333",
+                "bvlc/mapping.yaml:2336",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2333", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2336", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2335",
+                "bvlc/mapping.yaml:2338",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2335", 'pool == "AVE" and pyramid_height == 1'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:2337",
-                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2337", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2338", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
                 "bvlc/mapping.yaml:2340",
+                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
+                conditions=(Condition("bvlc/mapping.yaml:2340", 'pool == "MAX"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2343",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2340", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2343", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2754,54 +2756,54 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2326",
+                "bvlc/mapping.yaml:2329",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2329",
+                "bvlc/mapping.yaml:2332",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2351",
-        (Way("bvlc/mapping.yaml:2352", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2354",
+        (Way("bvlc/mapping.yaml:2355", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2356",
+        "bvlc/mapping.yaml:2359",
         (
             Way(
-                "bvlc/mapping.yaml:2357",
+                "bvlc/mapping.yaml:2360",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2360",
+        "bvlc/mapping.yaml:2363",
         (
             Way(
-                "bvlc/mapping.yaml:2361",
+                "bvlc/mapping.yaml:2364",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2363", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2366", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:757",
+        "schemas/known_layers.yaml:758",
         (
             Way(
-                "schemas/known_layers.yaml:759",
+                "schemas/known_layers.yaml:760",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:762",
+                        "schemas/known_layers.yaml:763",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2811,10 +2813,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:896",
+        "schemas/known_layers.yaml:897",
         (
             Way(
-                "schemas/known_layers.yaml:898",
+                "schemas/known_layers.yaml:899",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2822,27 +2824,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:904",
+                        "schemas/known_layers.yaml:905",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:906",
+                        "schemas/known_layers.yaml:907",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:908",
+                        "schemas/known_layers.yaml:909",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:910",
+                        "schemas/known_layers.yaml:911",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:912",
+                        "schemas/known_layers.yaml:913",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2879,7 +2881,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "schemas/known_layers.yaml:568",
-                rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\ntops[0] = Mul(Div(bottom, total), reshape(blobs[0], [1] if channel_shared else [c, 1, 1]))",
+                rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(

@@ -2882,9 +2882,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:767)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:768)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:767")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:768")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -2983,11 +2983,11 @@ def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:928)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:929)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:929")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:930")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:929")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:930")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3039,13 +3039,13 @@ def emit_detection_output(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:584)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:585)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:584")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:585")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:584")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:585")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:584")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:585")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3427,7 +3427,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1608"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:767"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:768"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1618"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1620"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1625"),
@@ -3441,7 +3441,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_3, "bvlc/mapping.yaml:1648"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:928"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:929"),)),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output, "schemas/known_layers.yaml:267"),)),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:584"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:585"),)),
 }

@@ -41,6 +41,12 @@ def add_net(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dequantize", action="store_true", help=DEQUANTIZE_HELP)
 
 
+def add_random_weights(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--random-weights``."""
+    what = "give layers of a prototxt that have no weights random ones, always the same"
+    parser.add_argument("--random-weights", action="store_true", help=what)
+
+
 def is_onnx(options: argparse.Namespace) -> bool:
     """Tell whether the command is given an ONNX model.
 

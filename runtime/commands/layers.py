@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caffeforge.runtime.commands import add_backend, describe
+from caffeforge.runtime.commands import add_backend, add_random_weights, describe
 
 if TYPE_CHECKING:
     from caffeforge.runtime.commands import Commands
@@ -23,6 +23,7 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("prototxt", metavar="NET.prototxt", help="the net, or a caffemodel alone")
     parser.add_argument("caffemodel", metavar="NET.caffemodel", nargs="?", help="its weights")
     add_backend(parser)
+    add_random_weights(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     backend = find(options.backend)
     weights = Path(options.caffemodel) if options.caffemodel else None
     net = read_files(Path(options.prototxt), weights, backend)
-    costs = layer_costs(net, backend)
+    costs = layer_costs(net, backend, 0 if options.random_weights else None)
     if options.json:
         print(json.dumps([_document(cost) for cost in costs], indent=1))
         return

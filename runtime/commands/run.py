@@ -6,9 +6,9 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from caffeforge.runtime.commands import add_net, describe, is_onnx
+from caffeforge.runtime.commands import add_net, add_random_weights, describe, is_onnx
 from caffeforge.runtime.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--blobs", metavar="NAMES", help="which blobs, as a,b; default: the net's outputs")
     parser.add_argument("--out", type=Path, metavar="FILE.npz", help="where to save them")
     engine = "what computes a prototxt: CPU or CUDA, or an execution provider of onnxruntime; default: CPU"
+    add_random_weights(parser)
     parser.add_argument("--provider", default="CPU", metavar="NAME", help=engine)
     parser.set_defaults(run=run)
 
@@ -75,7 +76,8 @@ def _loaded(options: argparse.Namespace) -> tuple[LoadedNet | LoadedOnnx, Sequen
 
     short = {"CPU": "CPUExecutionProvider", "CUDA": "CUDAExecutionProvider"}
     providers = [short.get(options.provider, options.provider)]
-    net = load(options.prototxt, options.caffemodel, options.backend, providers=providers)
+    weights: Literal["random"] | None = "random" if options.random_weights else None
+    net = load(options.prototxt, options.caffemodel, options.backend, providers=providers, weights=weights)
     return net, net.net.notes
 
 

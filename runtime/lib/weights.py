@@ -13,6 +13,7 @@ from caffeforge.runtime.array import transpose as _transpose
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.lib.broadcasting import _aligned, _without_leading_ones
 from caffeforge.runtime.lib.numbers import ones, product
+from caffeforge.runtime.random_weights import Blank
 from caffeforge.runtime.refusal import Refused
 
 Ints = Sequence[int]
@@ -75,7 +76,22 @@ def full(shape: Ints, value: float) -> Array:
 
 def reshape(source: Const, shape: Ints) -> Array:
     """Return a constant in another shape."""
-    return _reshape(array(source), shape)
+    given = array(source)
+    _settle(given, shape)
+    return _reshape(given, shape)
+
+
+def own_shape(blob: Const, due: Ints) -> tuple[int, ...]:
+    """Return the shape of weights; that of random ones, which have none yet, is `due`."""
+    given = array(blob)
+    _settle(given, due)
+    return given.shape
+
+
+def _settle(given: Array, shape: Ints) -> None:
+    """Give random weights their shape, if they have none yet."""
+    if isinstance(given, Blank):
+        given.settle(shape)
 
 
 def in_shape(blob: Const, shape: Ints) -> Array:
@@ -84,6 +100,7 @@ def in_shape(blob: Const, shape: Ints) -> Array:
     Leading ones count for nothing: nets from before 2015 give every shape four axes.
     """
     given = array(blob)
+    _settle(given, shape)
     if _without_leading_ones(given.shape) != _without_leading_ones(shape):
         raise Refused(f"weights of shape {list(shape)} are due, {list(given.shape)} is given")
     return _reshape(given, shape)
@@ -177,6 +194,7 @@ def constant_fill(filler: Filler) -> float:
 
 def caffe_statistic(blob: Const, factor: Const) -> Array:
     """Return a BatchNorm blob divided by its scale factor; a factor of 0 gives zeros, as in Caffe."""
+    _settle(array(factor), (1,))
     scale = float(array(factor).numpy().reshape(-1)[0])
     inverse = 1.0 / scale if scale else 0.0
     source = array(blob)

@@ -14,10 +14,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
+from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.backends import find
 from caffeforge.runtime.caffe_files import read_files
 from caffeforge.runtime.errors import CaffeforgeError
@@ -121,11 +124,14 @@ class Victim:
             tried.wrong.append(f"{self.name} {paths[index].suffix} {data!r}: {outcome}")
 
     def _read(self, paths: list[Path], weights: bytes | None) -> str:
-        backend = find(self.dialect)
+        backend = _backend(self.dialect)
         net = read_files(paths[0], paths[1], backend)
         hub_from_net(net, backend).graph.verify()
         if weights is not None:
-            theirs = vendor.net_parameter(self.dialect).FromString(weights)
+            try:
+                theirs = vendor.net_parameter(self.dialect).FromString(weights)
+            except DecodeError:
+                return "read, and refused by protobuf"  # for what stands between that we do not read
             saved = {layer.name: layer for layer in (*theirs.layer, *theirs.layers)}
             for layer in net.layers:
                 blobs = (
@@ -135,6 +141,11 @@ class Victim:
                     if not np.array_equal(ours.numpy().ravel(), expected, equal_nan=True):
                         return f"wrong: other weights of {layer.name}"
         return "read"
+
+
+@cache
+def _backend(dialect: str) -> Backend:
+    return find(dialect)
 
 
 def truncations(data: bytes) -> Iterator[bytes]:
