@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caffeforge.runtime.commands import DEQUANTIZE_HELP, add_backend, describe
-from caffeforge.runtime.errors import FrontEndError, TrainingModeWarning, UsageError
+from caffeforge.runtime.errors import TrainingModeWarning, UsageError
 
 if TYPE_CHECKING:
     from caffeforge.runtime.commands import Commands
@@ -85,33 +84,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def model_named(source: str) -> Any:
-    """Import SOURCE and return the module that it is or makes.
+    """Import SOURCE and return the module that it is or makes; see ``opened.made``."""
+    from caffeforge.runtime.torch_front.opened import made  # loads torch
 
-    Raises:
-        UsageError: it has another form.
-        FrontEndError: the user's code fails, or gives no module.
-    """
-    module, _, name = source.partition(":")
-    if not module or not name:
-        raise UsageError(f"{source!r} names no model", hint=f"write {FORM}, as torchvision.models:resnet18")
-    from importlib import import_module
-
-    import torch
-
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-        model = found if isinstance(found, torch.nn.Module) else found()
-    except Exception as error:  # whatever the user's code does
-        raise FrontEndError(f"{type(error).__name__}: {error}", where=source) from error
-    finally:
-        sys.path.remove(here)
-    if not isinstance(model, torch.nn.Module):
-        raise FrontEndError(f"gives {type(model).__name__}, a torch.nn.Module is due", where=source)
-    return model
+    return made(source)
 
 
 def _stem(source: str) -> str:

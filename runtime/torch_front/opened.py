@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 
-from caffeforge.runtime.errors import UsageError
+from caffeforge.runtime.errors import FrontEndError, UsageError
 
 Model = torch.nn.Module | ExportedProgram
 
@@ -24,9 +26,8 @@ def opened(model: object) -> Model:
     """
     if isinstance(model, (str, Path)):
         text = str(model)
-        module, separator, function = text.rpartition(":")
-        named = separator and not Path(text).exists() and "/" not in text
-        return opened(_made(module, function) if named else _loaded(Path(model)))
+        named = ":" in text and "/" not in text and not Path(text).exists()
+        return made(text) if named else opened(_loaded(Path(model)))
     if not isinstance(model, (torch.nn.Module, ExportedProgram)):
         raise UsageError(
             f"a {type(model).__name__} cannot be traced",
@@ -53,12 +54,29 @@ def _loaded(path: Path) -> object:
         ) from None
 
 
-def _made(module: str, function: str) -> object:
-    """Return what ``function()`` of a module gives; it may be a model itself."""
-    try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
+def made(source: str) -> Model:
+    """Import ``package.module:name``, from the current folder too, and return the model that it is or makes.
+
+    Raises:
+        UsageError: the text has another form.
+        FrontEndError: the user's code fails, or gives no model.
+    """
+    module, _, name = source.partition(":")
+    if not module or not name:
         raise UsageError(
-            f"{module}:{function} cannot be imported: {error}", hint="name module:function"
-        ) from None
-    return found() if callable(found) and not isinstance(found, torch.nn.Module) else found
+            f"{source!r} names no model", hint="write package.module:name, as torchvision.models:resnet18"
+        )
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        model = found if isinstance(found, Model) else found()
+    except Exception as error:  # whatever the user's code does
+        raise FrontEndError(f"{type(error).__name__}: {error}", where=source) from error
+    finally:
+        sys.path.remove(here)
+    if not isinstance(model, Model):
+        raise FrontEndError(f"gives {type(model).__name__}, a torch.nn.Module is due", where=source)
+    return model

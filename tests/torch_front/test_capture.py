@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from caffeforge.runtime.errors import FrontEndError, UsageError
+from caffeforge.runtime.errors import CaffeforgeError, FrontEndError, UsageError
 from caffeforge.runtime.executor import Executor
 from caffeforge.runtime.torch_front import TorchSource, trace
 from tests.torch_front.checking import Function, seeded, types
@@ -203,13 +203,14 @@ def test_model_named_by_its_function() -> None:
     ("name", "words"),
     [
         ("missing.pt2", "no such file"),
-        ("torch.nn:Missing", "cannot be imported"),
-        ("nowhere.at.all:make", "cannot be imported"),
-        ("builtins:list", "a list cannot be traced"),
+        ("torch.nn:Missing", "torch.nn:Missing: AttributeError"),
+        ("nowhere.at.all:make", "nowhere.at.all:make: ModuleNotFoundError"),
+        ("builtins:list", "builtins:list: gives list, a torch.nn.Module is due"),
+        (":list", "names no model"),
     ],
 )
 def test_what_names_no_model_is_refused(name: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(CaffeforgeError, match=words):
         trace(name, X)
 
 
