@@ -62,7 +62,7 @@ class FromScript(torch.nn.Module):
 
     def __init__(self, script: torch.jit.ScriptModule) -> None:
         super().__init__()
-        self._graph = script.inlined_graph
+        self._graph = _method_graph(script, "forward")
         self._script = [script]  # in a list, so that it is no submodule
         for name, tensor in script.named_parameters():
             owner, last = self._owner(name)  # of a loaded module it is a plain tensor
@@ -74,7 +74,7 @@ class FromScript(torch.nn.Module):
     def forward(self, *args: Any) -> Any:
         """Run the graph."""
         itself, *inputs = self._graph.inputs()
-        run = _Run(self._attribute, itself.debugName())
+        run = _Run(self._attribute, itself.debugName(), ())
         if len(args) != len(inputs):
             raise TypeError(f"the TorchScript module takes {len(inputs)} inputs, {len(args)} are given")
         run.values.update(zip((value.debugName() for value in inputs), args, strict=True))
@@ -113,10 +113,13 @@ class _Run:
         paths: the attribute paths of those that are modules.
     """
 
-    def __init__(self, attribute: Callable[[tuple[str, ...]], Any], itself: str) -> None:
+    def __init__(
+        self, attribute: Callable[[tuple[str, ...]], Any], itself: str, path: tuple[str, ...]
+    ) -> None:
         self.values: dict[str, Any] = {}
-        self.paths: dict[str, tuple[str, ...]] = {itself: ()}
+        self.paths: dict[str, tuple[str, ...]] = {itself: path}
         self._attribute = attribute
+        self._path = path
 
     def block(self, nodes: Iterable[Any]) -> None:
         """Run nodes in order."""
@@ -134,6 +137,8 @@ class _Run:
         args: list[Any] = [self.values.get(value.debugName()) for value in node.inputs()]
         if kind == "prim::Constant":
             return [node.output().toIValue()]
+        if kind == "prim::CallMethod":
+            return self._method(node, args[1:])
         if kind == "prim::If":
             return self._inner(list(node.blocks())[0 if args[0] else 1], [])
         if kind == "prim::Loop":
@@ -151,8 +156,24 @@ class _Run:
         if kind in _PLAIN:
             result = _PLAIN[kind](*args)
             return [result] if node.outputsSize() else []
-        with torch.fx.traceback.annotate({SCOPE: node.scopeName(), SOURCE: _source(node)}):
+        with torch.fx.traceback.annotate({SCOPE: self._scope(node), SOURCE: _source(node)}):
             return _computed(node, args)
+
+    def _scope(self, node: Any) -> str:
+        """Return the modules around a node, as a traced graph names them; one from a file has no names."""
+        known: str = node.scopeName()
+        steps = [".".join(self._path[: count + 1]) for count in range(len(self._path))]
+        return "/".join(f"__module.{step}" for step in steps) or known
+
+    def _method(self, node: Any, args: list[Any]) -> list[Any]:
+        """Run a method of a module."""
+        path = self.paths[next(node.inputs()).debugName()]
+        graph = _method_graph(self._attribute(path), node.s("name"))
+        itself, *inputs = graph.inputs()
+        inner = _Run(self._attribute, itself.debugName(), path)
+        inner.values.update(zip((value.debugName() for value in inputs), args, strict=True))
+        inner.block(graph.nodes())
+        return [inner.values[value.debugName()] for value in graph.outputs()]
 
     def _inner(self, block: Any, given: list[Any]) -> list[Any]:
         self.values.update(zip((value.debugName() for value in block.inputs()), given, strict=True))
@@ -167,6 +188,17 @@ class _Run:
             goes_on, *carried = self._inner(block, [index, *carried])
             index += 1
         return carried
+
+
+def _method_graph(module: Any, name: str) -> Any:
+    """Return the graph of a method, with calls of methods left in it, so that their modules are known.
+
+    Functions that it calls are found in the graph that has all calls written out only.
+    """
+    method = module if name == "forward" else getattr(module, name)
+    graph = method.graph
+    called = any(True for _ in graph.findAllNodes("prim::CallFunction"))
+    return method.inlined_graph if called else graph
 
 
 def _computed(node: Any, args: list[Any]) -> list[Any]:

@@ -158,7 +158,7 @@ def test_torchscript_module(scripted: bool, tmp_path: Path) -> None:
 
     script.save(str(tmp_path / "model.ts"))
     loaded = equal(trace(str(tmp_path / "model.ts"), IMAGE))
-    assert [node.name for node in loaded.graph.nodes] == ["body.0", "body.1", "relu", "mean", "head"]
+    assert [node.name for node in loaded.graph.nodes] == ["body.0", "body.1", "body.2", "mean", "head"]
     assert f"{__file__}:" in loaded.graph.nodes[-2].origin.source
 
 
