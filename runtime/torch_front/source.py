@@ -83,7 +83,15 @@ class TorchSource:
 
         Raises:
             UsageError: an input is missing, unknown, or of another shape or type.
+            FrontEndError: the model itself fails, as on a device that is not here.
         """
+        try:
+            return self._computed(inputs)
+        except (RuntimeError, AssertionError) as error:
+            first = next(iter(str(error).splitlines()), "")
+            raise FrontEndError(f"the model cannot be run: {type(error).__name__}: {first}") from error
+
+    def _computed(self, inputs: Mapping[str, NDArray]) -> dict[str, NDArray]:
         given = self._tensors(inputs)
         traced = self._traced
         values = traced.state | dict(zip(traced.inputs, given, strict=True))
