@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, helper
 
 from caffeforge.generated import hub
 from caffeforge.generated import onnx as versions
@@ -19,8 +19,6 @@ from caffeforge.runtime.onnx_out.renamed import renamed
 
 SMALL: Final = 64  # elements of constants that are merged where they are the same
 INPUTS_HOLD_WEIGHTS: Final = 4  # before this IR version each initializer is an input too
-FUNCTIONS: Final = 8  # the first IR version with functions of the model's own
-OVERLOADS: Final = 10
 
 
 @dataclass
@@ -42,22 +40,17 @@ class OnnxModel:
     weights: dict[str, Array]
     names: Names
     metadata: dict[str, str] = field(default_factory=dict)
-    functions: list[FunctionProto] = field(default_factory=list)
 
     @property
     def ir_version(self) -> int:
-        """The IR version that came with the opset, or the one that functions need."""
-        fitting = helper.find_min_ir_version_for([helper.make_opsetid("", self.opset)])
-        if any(function.overload for function in self.functions):
-            return max(fitting, OVERLOADS)
-        return max(fitting, FUNCTIONS) if self.functions else fitting
+        """The IR version that came with the opset."""
+        return helper.find_min_ir_version_for([helper.make_opsetid("", self.opset)])
 
     def proto(self) -> ModelProto:
         """Return the model without weights and without its graph's initializers."""
         imports = [helper.make_opsetid("", self.opset), *self._domains()]
         model = ModelProto(ir_version=self.ir_version, producer_name="caffeforge", opset_import=imports)
         model.graph.CopyFrom(self._graph())
-        model.functions.extend(self.functions)
         for key, value in self.metadata.items():
             model.metadata_props.add(key=key, value=value)
         return model
