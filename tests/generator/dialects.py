@@ -1,10 +1,14 @@
-"""The vendors' schemas that facts are known of, as backends generated from a proto alone."""
+"""The vendors' schemas that facts are known of, as backends generated from a proto alone.
+
+Run as a program, this file prints the table of docs/dialects.md.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -51,3 +55,22 @@ def imported(folder: Path) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def table(folder: Path) -> None:
+    """Print how much of each dialect works without a mapping."""
+    titles = ["dialect", "layer types of bvlc", "known", "of several meanings", "unknown parameters"]
+    print(f"| {' | '.join([*titles, 'assumed neutral', 'alternatives not inherited'])} |")
+    print("|---|---|---|---|---|---|---|")
+    for name in NAMES:
+        made = package(name, folder)
+        found, types = made.arrival, made.files["layers.py"].partition("LAYER_TYPES")[2].count('": ')
+        opened = ", ".join(kind for kind, _ in found.open) or "-"
+        lost = len(made.dropped) - len(found.open)
+        counts = [types - len(found.known), len(found.known), opened, len(found.unknown), len(found.assumed)]
+        print(f"| {name} | {' | '.join(map(str, [*counts, lost]))} |")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        table(Path(scratch))
