@@ -23,9 +23,16 @@ _KINDS: Final = {
     AttributeProto.STRINGS: "strings",
 }
 
+# Of exporters that leave what they cannot translate in the file.
+_HINTS: Final = {"tf2onnx": "it is an op of TensorFlow that tf2onnx left as it was: convert to a later opset"}
 
-def bound(node: NodeProto, opset: int, read: Callable[[AttributeProto], Any]) -> VersionedOp:
+
+def bound(
+    node: NodeProto, opset: int, read: Callable[[AttributeProto], Any], producer: str = ""
+) -> VersionedOp:
     """Return the node's op as an opset defines it, with its attributes, each of which `read` reads.
+
+    `producer` is what wrote the file.
 
     Raises:
         FrontEndError: the opset has no such op, or the op has other operands, results or attributes.
@@ -35,7 +42,7 @@ def bound(node: NodeProto, opset: int, read: Callable[[AttributeProto], Any]) ->
         name = node.op_type if isinstance(node.op_type, str) else "of a name that is no text"
         raise FrontEndError(
             f"ONNX has no operator {name} in opset {opset}",
-            hint="an op of a custom domain must name its domain",
+            hint=_HINTS.get(producer, "an op of a custom domain must name its domain"),
         )
     op = f"{node.op_type}-{cls.since}"
     _check_count(op, "input", cls.inputs, node.input)

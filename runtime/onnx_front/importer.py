@@ -195,7 +195,10 @@ class Importer:
             if node.op_type in CONTROL:
                 return Control(self, node, scope).results(inputs)
             return self._converted(
-                bound(node, scope.opsets.get("", 1), self._attribute), inputs, used, len(node.output)
+                bound(node, scope.opsets.get("", 1), self._attribute, self.producer),
+                inputs,
+                used,
+                len(node.output),
             )
         except Unconvertible as reason:
             del self.nodes[mark:]

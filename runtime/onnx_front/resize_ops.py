@@ -1,8 +1,8 @@
-"""Resize and its older self, Upsample: scales to sizes as onnxruntime and PyTorch compute them."""
+"""Resize, its older self Upsample, and GridSample: what is sampled at places between elements."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import floor
 from typing import Any, Final
 
@@ -31,8 +31,6 @@ def resize(call: Call) -> Sequence[Value]:
     given = call.op.fields_by_name()
     if call.op.since == 10:
         return _resized(call, None, given["mode"])
-    if given.get("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
-        raise Unconvertible("coordinate_transformation_mode=tf_half_pixel_for_nn left ONNX in opset 13")
     for index in (1, 2, 3):
         operand = call.operand(index)
         if operand is not None and operand.dims == (0,):
@@ -44,7 +42,26 @@ def resize(call: Call) -> Sequence[Value]:
         call.inputs[2] = None  # sizes go before scales where old files give both
     elif scales is not None:
         _set_scales(call, given, scales)
-    return generic.convert(call)
+    return generic.convert(call, _places(given))
+
+
+def _places(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return where elements are sampled, if the hub says it otherwise than the node.
+
+    TensorFlow's (i + 1/2) / scale rounded down is the half-pixel place, 1/2 less, rounded halves up.
+    """
+    if given.get("coordinate_transformation_mode") != "tf_half_pixel_for_nn":
+        return {}
+    if given["mode"] != "nearest" or given["nearest_mode"] != "floor":
+        raise Unconvertible("coordinate_transformation_mode=tf_half_pixel_for_nn left ONNX in opset 13")
+    return {"coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"}
+
+
+@converts("GridSample")
+def grid_sample(call: Call) -> Sequence[Value]:
+    """Before opset 20 the modes have the names that they have for images."""
+    mode = call.op.fields_by_name()["mode"]
+    return generic.convert(call, {"mode": {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)})
 
 
 # Where the place of an element depends on the new size.
@@ -74,12 +91,14 @@ def _resized(call: Call, scales: Sequence[float] | None, mode: str) -> Sequence[
             "PyTorch takes other places than the file, whose opset cannot say them; export it in opset 11 or "
             "later for PyTorch's numbers"
         )
-    scales = _exact(call, scales, x.dims)
+    exact = _exact(call, scales, x.dims)
+    sizes = _sizes(x.dims, exact) if exact != list(scales) else None
     op = hub.Resize(
         mode=mode,
         coordinate_transformation_mode="asymmetric",
         nearest_mode="ceil" if shrinks else "floor",
-        scales=tuple(scales),
+        scales=tuple(exact) if sizes is None else None,
+        sizes=sizes,
     )
     return [call.one(op, x)]
 
@@ -96,7 +115,24 @@ def _set_scales(call: Call, given: dict[str, Any], scales: NDArray) -> None:
     if mode in _BY_SIZE:
         pairs = zip(dims, found, strict=True)
         found = [_rounded(call, dim, s, mode) if isinstance(dim, int) else s for dim, s in pairs]
-    call.inputs[2] = constant("", Dense(np.array(found, np.float32)))
+    sizes = _sizes(dims, found) if found != scales.tolist() else None
+    if sizes is None:
+        call.inputs[2] = constant("", Dense(np.array(found, np.float32)))
+    else:
+        call.inputs[2:] = [None, call.ints(sizes)]
+
+
+def _sizes(dims: Sequence[Dim], scales: Sequence[float]) -> tuple[int, ...] | None:
+    """Return the sizes that scales mean, None if one is not whole: then places depend on its scale.
+
+    A changed scale would move places that lie halfway between two elements.
+    """
+    sizes = [_size(dim, scale) for dim, scale in zip(dims, scales, strict=True) if isinstance(dim, int)]
+    if len(sizes) < len(dims):
+        return None
+    rows = zip(dims, scales, sizes, strict=True)
+    whole = all(isinstance(d, int) and abs(d * scale - size) < _WHOLE for d, scale, size in rows)
+    return tuple(sizes) if whole else None
 
 
 def _rounded(call: Call, dim: int, scale: float, mode: str) -> float:

@@ -51,6 +51,8 @@ CASES = {
     "log softmax of a matrix": model("LogSoftmax", 7, (4, 5)),
     "hardmax over three axes": model("Hardmax", 12, X, axis=1),
     "clip by attributes": model("Clip", 6, X, min=-0.5, max=0.25),
+    "samples by the modes of images": model("GridSample", 16, (1, 2, 4, 5), [f(1, 3, 3, 2)]),
+    "cubic samples": model("GridSample", 16, (1, 2, 4, 5), [f(1, 3, 3, 2)], mode="bicubic", align_corners=1),
     "clip without bounds": model("Clip", 7, X),
     "pad by attributes": model("Pad", 9, X, pads=[0, 0, 1, 2, 0, 0, 3, 0], value=0.5),
     "pad by reflection": model("Pad", 10, X, pads=[0, 0, 1, 2, 0, 0, 3, 0], mode="reflect"),

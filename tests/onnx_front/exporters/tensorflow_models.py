@@ -129,6 +129,10 @@ def half_pixels(x: Any) -> Any:
     return tf.image.resize(x, (10, 9))
 
 
+def nearest_pixels(x: Any) -> Any:
+    return tf.image.resize(tf.image.resize(x, (9, 7), method="nearest"), (4, 3), method="nearest")
+
+
 def slices(x: Any) -> Any:
     a, b = tf.split(x, [1, 2], axis=3)
     y = tf.concat([b, a], 3)[:, 1:, ::2, :]
@@ -163,6 +167,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "aligned": (aligned, (1, 5, 7, 2)),
     "old_corners": (old_corners, (1, 4, 6, 2)),
     "half_pixels": (half_pixels, (1, 5, 6, 2)),
+    "nearest_pixels": (nearest_pixels, (1, 5, 6, 2)),
     "slices": (slices, (2, 4, 6, 3)),
     "blocks": (blocks, (1, 4, 6, 4)),
     "normalized": (normalized, (1, 4, 5, 6)),
