@@ -1360,6 +1360,16 @@ LAYERS: Final[tuple[LayerExample, ...]] = (
     LayerExample(
         "Clip",
         "schemas/known_layers.yaml:152",
+        "Clip(float32[2, 3], min=1.0)",
+        layers.Clip(min=1.0),
+        ("float32[2, 3]",),
+        (),
+        1,
+        "schemas/known_layers.yaml:155",
+    ),
+    LayerExample(
+        "Clip",
+        "schemas/known_layers.yaml:152",
         "Clip(float32[2, 3], min=1.0, max=0.5)",
         layers.Clip(min=1.0, max=0.5),
         ("float32[2, 3]",),

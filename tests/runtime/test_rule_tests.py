@@ -67,6 +67,7 @@ ops:
     example: vendory.Twice(float32[2])
 layers:
   Reduction:
+    ignore: [operation]
     require:
       - {expr: axis == 1, else: the channels, refused: "Reduction(float32[2, 3])"}
       - {expr: coeff < 9, else: few, refused: "Reduction(float32[2, 3], axis=1, coeff=8)"}
