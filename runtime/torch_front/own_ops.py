@@ -175,10 +175,9 @@ def _node(call: Call, op: Op, inputs: Sequence[Value | None]) -> list[Value]:
         raise call.error(f"has no shape by the mapping: {error.what}") from None
     for index, (computed, rule) in enumerate(zip(call.results, told, strict=False)):
         if computed[1] != rule[1] or (index == 0 and computed[0] != rule[0]):
-            which = f"result {index} of " if index else ""
+            found = f"{computed[0]}{list(computed[1])}" + (f" as result {index}" if index else "")
             raise call.error(
-                f"yields {computed[0]}{list(computed[1])}, by the mapping {which}{op.domain}.{op.op_type} is "
-                f"{rule[0]}{list(rule[1])}",
+                f"yields {found}, by the mapping {op.domain}.{op.op_type} yields {rule[0]}{list(rule[1])}",
                 hint="correct shape: of the op in the mapping",
             )
     return call.node_of_all(op, *inputs)

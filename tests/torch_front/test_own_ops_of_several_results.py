@@ -86,7 +86,7 @@ def test_both_results_are_read_back(vendort: Backend, tmp_path: Path) -> None:
 
 def test_a_shape_that_is_not_pytorchs_is_refused(tmp_path: Path) -> None:
     backend = build(tmp_path / "wrong", MAPPING.replace('"1", "1"', '"1", "2"'))
-    with pytest.raises(CaffeforgeError, match=r"by the mapping result 1 of vendort.Halves is"):
+    with pytest.raises(CaffeforgeError, match=r"as result 1, by the mapping vendort.Halves yields"):
         export(backend, Net().eval(), seeded(1, 3, 8, 6), tmp_path / "net")
 
 
