@@ -192,6 +192,7 @@ class _Walker:
             old.ParseFromString(bytes(rest))
         except DecodeError:
             raise Malformed("a layer of the format before 2015 cannot be decoded", outer.at) from None
+        _refuse_broken_texts(old, outer.at)
         return old, saved
 
     def parted(self, outer: Piece, number: int) -> tuple[bytes, list[Piece]]:
@@ -271,6 +272,23 @@ class _Walker:
                 dim, at = read_varint(self.data, at, piece.stop)
                 dims.append(_signed(dim))
         return tuple(dims)
+
+
+def _refuse_broken_texts(message: Any, at: int) -> None:
+    """Refuse a message that holds strings which are not UTF-8: protobuf tells only when they are read.
+
+    Raises:
+        Malformed: with the offset of the layer that it is part of.
+    """
+    try:
+        for field, value in message.ListFields():
+            parts = value if field.is_repeated else [value]
+            if field.type == field.TYPE_STRING and not all(isinstance(part, str) for part in parts):
+                raise Malformed("a text is not UTF-8", at)
+            for part in parts if field.message_type is not None else ():
+                _refuse_broken_texts(part, at)
+    except UnicodeDecodeError:
+        raise Malformed("a text is not UTF-8", at) from None
 
 
 def _shaped(runs: list[NDArray], shape: tuple[int, ...], title: str, gradients: bool) -> NDArray:
