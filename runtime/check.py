@@ -12,7 +12,7 @@ from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import GraphError, LegalizeError
 from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.fuse import fuse
-from caffeforge.runtime.graph import Value
+from caffeforge.runtime.graph import Graph, Value
 from caffeforge.runtime.legalize import directly, legalize
 from caffeforge.runtime.lowering_notes import lowering_notes
 from caffeforge.runtime.net import Layer, Net
@@ -46,6 +46,7 @@ class CheckResult:
         notes: what an export would change, one sentence each.
         refusal: the whole report of what an export would refuse, empty for a net.
         document: the same as JSON holds it.
+        operations: how many operations a model has; 0 for a net.
         layers: how many layers or nodes an export would write; 0 if it is refused.
     """
 
@@ -54,6 +55,7 @@ class CheckResult:
     notes: tuple[str, ...] = ()
     refusal: str = ""
     document: Any = None
+    operations: int = 0
     layers: int = 0
 
     @property
@@ -70,15 +72,19 @@ def check_source(source: Source, backend: Backend | OnnxBackend, *, approximate:
             from caffeforge.runtime.onnx_out.export import convert
 
             made, calls, fused = convert(graph, backend, approximate=approximate)
-            return CheckResult(backend.name, (), (*fused, *lowering_notes(calls)), layers=len(made.calls))
+            return _taken(graph, backend.name, [*fused, *lowering_notes(calls)], len(made.calls))
         fold_constants(graph)
         fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
         layers = legalize(graph, backend, approximate=approximate)
-        return CheckResult(backend.name, (), (*fused, *lowering_notes(layers)), layers=len(layers))
+        return _taken(graph, backend.name, [*fused, *lowering_notes(layers)], len(layers))
     except LegalizeError as error:
         refused = error.document.get("refused", [])
         findings = tuple(_finding(each) for each in refused) or (Finding("", error.what),)
         return CheckResult(backend.name, findings, refusal=error.what, document=error.document)
+
+
+def _taken(graph: Graph, backend: str, notes: list[str], layers: int) -> CheckResult:
+    return CheckResult(backend, (), tuple(notes), operations=len(graph.nodes), layers=layers)
 
 
 def _finding(refusal: dict[str, Any]) -> Finding:

@@ -2392,7 +2392,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry(
         "bvlc/mapping.yaml:2055",
-        (Way("bvlc/mapping.yaml:2056", hook="read_lstm"),),
+        (Way("bvlc/mapping.yaml:2056", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
@@ -2631,7 +2631,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
     ),
     "RNN": Entry(
         "bvlc/mapping.yaml:2246",
-        (Way("bvlc/mapping.yaml:2247", hook="read_rnn"),),
+        (Way("bvlc/mapping.yaml:2247", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(

@@ -554,7 +554,7 @@ def read_lrn(r: Read, param: layers.LRN) -> None:
 
 def read_lstm(r: Read, param: layers.LSTM) -> None:
     """What layer LSTM computes (bvlc/mapping.yaml:2055)."""
-    bvlc_hooks.read_lstm(r, param)
+    bvlc_hooks.read_recurrent(r, param)
 
 
 def read_lstm_unit(r: Read, param: layers.LSTMUnit) -> None:
@@ -832,7 +832,7 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
 
 def read_rnn(r: Read, param: layers.RNN) -> None:
     """What layer RNN computes (bvlc/mapping.yaml:2246)."""
-    bvlc_hooks.read_rnn(r, param)
+    bvlc_hooks.read_recurrent(r, param)
 
 
 def read_scale(r: Read, param: layers.Scale) -> None:

@@ -40,7 +40,12 @@ class Recurrent(Protocol):
     def expose_hidden(self) -> bool | None: ...
 
 
-def read_lstm(r: Read, param: Recurrent) -> None:
+def read_recurrent(r: Read, param: Recurrent) -> None:
+    """Read a recurrent layer, LSTM or RNN."""
+    (_read_rnn if r.layer.type == "RNN" else _read_lstm)(r, param)
+
+
+def _read_lstm(r: Read, param: Recurrent) -> None:
     """Read layer LSTM: tops are h (T, N, H) and, if exposed, the last h and c (1, N, H)."""
     bottoms = _Bottoms(r, param, states=2)
     (*inputs, recurrent), bias = bottoms.blobs(r, 3)
@@ -56,7 +61,7 @@ def read_lstm(r: Read, param: Recurrent) -> None:
             r.top(index, state)
 
 
-def read_rnn(r: Read, param: Recurrent) -> None:
+def _read_rnn(r: Read, param: Recurrent) -> None:
     """Read layer RNN: tops are tanh(W_o h + b_o) (T, N, H) and, if exposed, the last h (1, N, H)."""
     bottoms = _Bottoms(r, param, states=1)
     (*inputs, recurrent, outward, outward_bias), bias = bottoms.blobs(r, 5)

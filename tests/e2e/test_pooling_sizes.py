@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import assume, given, settings
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from torch import nn
 
 from caffeforge.generated.bvlc import export
-from caffeforge.runtime.errors import LegalizeError
 from tests.real_caffe.witness import Witness
 
 Pair = tuple[int, int]
@@ -94,14 +92,3 @@ def test_caffe_computes_what_pytorch_does(caffe: Witness, tmp_path: Path) -> Non
     found = caffe.run(files.prototxt, files.caffemodel, inputs, outputs)
     for pool, name, expected in zip(pools, outputs, model(*images), strict=True):
         np.testing.assert_allclose(found[name], expected.numpy(), rtol=1e-5, atol=1e-6, err_msg=str(pool))
-
-
-def test_places_of_the_maxima_are_refused(tmp_path: Path) -> None:
-    class Places(nn.Module):
-        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            values, places = F.max_pool2d(x, 2, return_indices=True)
-            return values, places
-
-    with pytest.raises(LegalizeError, match=r"places of maxima are not written .* use the maxima only"):
-        export(Places(), (torch.randn(1, 2, 4, 4),), tmp_path / "places")
-    assert not list(tmp_path.iterdir())

@@ -60,7 +60,7 @@ def test_check_says_what_does_not_fit_and_writes_nothing(
     assert main(["check", str(path), "--backend", "rknn_onnx"]) == 0
     assert capsys.readouterr().out == "rknn_onnx takes it: 2 operations become 2\n"
     assert main(["check", str(path), "--backend", "horizon_onnx"]) == 1
-    assert "windows up to 7" in capsys.readouterr().err
+    assert "windows up to 7" in capsys.readouterr().out
     assert main(["check", str(path), "--backend", "bvlc"]) == 0
     assert sorted(tmp_path.iterdir()) == before
 

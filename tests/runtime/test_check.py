@@ -51,7 +51,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_model_that_fits_is_counted(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "checked_models:Good", "--backend", "bvlc", "--shape", "2x3"]) == 0
-    assert capsys.readouterr().out.startswith("bvlc takes it: 2 layers")
+    assert capsys.readouterr().out.startswith("bvlc takes it: 2 operations become 2")
     assert main(["check", "checked_models:Good", "--backend", "onnx_opset11", "--shape", "2x3"]) == 0
     assert "onnx_opset11 takes it" in capsys.readouterr().out
     assert sorted(path.name for path in here.iterdir() if path.name != "__pycache__") == ["checked_models.py"]
