@@ -18,9 +18,13 @@ from tests import checkout
 Floats = npt.NDArray[np.float32]
 
 
-@functools.cache
 def net_parameter(dialect: str = "bvlc") -> Any:
-    """Return a dialect's NetParameter as protobuf itself understands it, in a pool of its own."""
+    """Return a dialect's NetParameter as protobuf itself understands it: one class, in a pool of its own."""
+    return _compiled(dialect)
+
+
+@functools.cache
+def _compiled(dialect: str) -> Any:
     folder = checkout.ROOT / "schemas" / dialect
     with tempfile.TemporaryDirectory() as out:
         compiled = Path(out, "caffe.bin")
