@@ -32,7 +32,7 @@ layers:
         (
             "glaze",
             "there is no backend 'glaze'",
-            "there are: bvlc, .* as generated/glaze",
+            "there are: .*bvlc, .* as generated/glaze",
         ),
         ("schemas/kiln", "no generated package in this folder", "run gen-backend schemas/kiln, and give"),
         ("empty", "no generated package in this folder", "give the folder that gen-backend wrote"),
