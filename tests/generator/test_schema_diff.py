@@ -227,8 +227,7 @@ def test_the_rules_that_an_update_touches_and_takes_away_are_named() -> None:
     assert effects["LayerParameter.clip_param"].ops == ("Clip", "HardSigmoid")
     assert effects["PoolingParameter.round_mode"].ops == ("AveragePool", "MaxPool")
     assert effects["PoolingParameter.round_mode"].layers == ("Pooling",)
-    lost = {(dropped.subject, dropped.rule.partition("/")[0]) for dropped in found.lost}
-    assert lost >= {("Clip", "bvlc_master"), ("Swish", "bvlc_master"), ("Pooling", "bvlc_master")}
+    assert {dropped.subject for dropped in found.lost} >= {"Clip", "HardSigmoid", "MaxPool", "Swish"}
     assert compare(SCHEMAS / "bvlc", SCHEMAS / "bvlc_master").lost == ()
 
 
