@@ -14,6 +14,7 @@ from typing import Generic, Protocol
 from caffeforge.runtime.arguments import arguments as arguments
 from caffeforge.runtime.backend import Alternative, Backend, Rule
 from caffeforge.runtime.caffe_target import CaffeTarget
+from caffeforge.runtime.collector import paused
 from caffeforge.runtime.emit import C, Emission, LayerCall
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.folds.phases import join_phases
@@ -57,6 +58,7 @@ class Target(Protocol[C]):
         """
 
 
+@paused()
 def legalize(
     graph: Graph, backend: Backend, *, approximate: bool = False, folded: bool = True
 ) -> list[LayerCall]:
@@ -80,6 +82,7 @@ def legalize(
     return simpler
 
 
+@paused()
 def legalized(
     graph: Graph, target: Target[C], nodes: Iterable[Node] | None = None, *, approximate: bool = False
 ) -> list[C]:
