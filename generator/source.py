@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -20,6 +21,9 @@ LIMIT = 2**63
 LONGEST = 80  # characters of a text in a message
 NAMED: dict[type[ast.AST], str] = {ast.Name: "id", ast.Attribute: "attr", ast.keyword: "arg"}
 DEEPEST = 60  # levels of nesting; a chain of operators is as deep as it is long
+
+# Python's keywords that have a place in expressions; another one is meant as a name
+WORDS = frozenset({"False", "None", "True", "and", "else", "for", "if", "in", "is", "not", "or"})
 
 
 class SourceError(Exception):
@@ -120,6 +124,10 @@ class Source:
         for foreign, word in FOREIGN.items():
             if foreign in self.text:
                 return f"{foreign} is written {word}"
+        words = re.findall(r"\w+", self.text)
+        taken = next((word for word in words if iskeyword(word) and word not in WORDS), "")
+        if taken:
+            return f"{taken} is a word of Python: the field or attribute is written {taken}_"
         several = mode == "eval" and "\n" in self.text.strip()
         return "it must stand on one line, or in brackets" if several else ""
 
