@@ -13,6 +13,7 @@ from caffeforge.runtime.errors import GraphError, LegalizeError
 from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.graph import Graph, Value
+from caffeforge.runtime.hub_from_net import refuse_unread
 from caffeforge.runtime.legalize import directly, legalize
 from caffeforge.runtime.lowering_notes import lowering_notes
 from caffeforge.runtime.net import Layer, Net
@@ -166,9 +167,7 @@ class _Walk:
         reader = self.backend.readers.get(layer.type)
         if reader is None:
             raise Refused(f"no rule of {self.backend.name} tells what it computes")
-        for field, _ in layer.param.present():
-            if field.name not in reader.reads and field.name not in reader.ignores:
-                raise Refused(f"field {field.name} is set, and the rule does not read it", reader.rule)
+        refuse_unread(layer, reader)
         read = Read(layer, bottoms)
         with working_out(reader.rule):
             reader.function(read, layer.param)

@@ -127,8 +127,7 @@ class _Reading:
         self.memory.allot(name)
 
     def _layer(self, layer: Layer, reader: Reader) -> None:
-        for path in _unread(layer.param, {*reader.reads, *reader.ignores}):
-            raise Refused(f"field {path} is set, and the rule does not read it", reader.rule)
+        refuse_unread(layer, reader)
         for bottom in layer.bottoms:
             if bottom not in self.blobs:
                 raise Refused(f"bottom {bottom} is not computed by any layer before")
@@ -204,20 +203,32 @@ def _make_unique(nodes: list[Node], blobs: Collection[Value]) -> None:
     inner = dict.fromkeys(v for node in nodes for v in (*node.inputs, *node.outputs) if v is not None)
     for value in inner:
         if value not in blobs:
-            value.name = _free(value.name, taken)
+            value.name = free_name(value.name, taken)
             taken.add(value.name)
     names: set[str] = set()
     for node in nodes:
-        node.name = _free(node.name, names)
+        node.name = free_name(node.name, names)
         names.add(node.name)
 
 
-def _free(name: str, taken: set[str]) -> str:
+def free_name(name: str, taken: set[str]) -> str:
+    """Return a name that is not taken: `name` itself, or with a count behind it."""
     count, free = 1, name
     while free in taken:
         count += 1
         free = f"{name}~{count}"
     return free
+
+
+def refuse_unread(layer: Layer, reader: Reader) -> None:
+    """Refuse a layer that sets a field, of a message in it too, that its rule neither reads nor ignores."""
+    for path in unread(layer.param, reader):
+        raise Refused(f"field {path} is set, and the rule does not read it", reader.rule)
+
+
+def unread(param: Message, reader: Reader) -> Iterator[str]:
+    """Yield the paths of the fields that are set and that a rule neither reads nor ignores."""
+    return _unread(param, {*reader.reads, *reader.ignores})
 
 
 def _unread(message: Message, known: Collection[str], above: str = "") -> Iterator[str]:

@@ -10,7 +10,7 @@ from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.caffe_files import read_files
 from caffeforge.runtime.errors import CaffeforgeError, UsageError
 from caffeforge.runtime.file_kind import BINARY, kind_of
-from caffeforge.runtime.hub_from_net import hub_from_net
+from caffeforge.runtime.hub_from_net import hub_from_net, unread
 from caffeforge.runtime.lone_caffemodel import read_alone
 from caffeforge.runtime.message import LayerParam
 from caffeforge.runtime.net import Layer, Net
@@ -108,9 +108,8 @@ def _gaps(net: Net, backend: Backend) -> Iterator[str]:
         yield f"no rule tells what {', '.join(types)} computes"
     for layer in net.layers:
         reader = backend.readers.get(layer.type)
-        for known, _ in layer.param.present() if reader is not None else ():
-            if reader is not None and known.name not in (*reader.reads, *reader.ignores):
-                yield f"layer {layer.name} sets {known.name}, which no rule reads"
+        for path in unread(layer.param, reader) if reader is not None else ():
+            yield f"layer {layer.name} sets {path}, which no rule reads"
 
 
 def _differences(one: Verdict, other: Verdict) -> Iterator[str]:

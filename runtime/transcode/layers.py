@@ -13,6 +13,7 @@ from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.emit import LayerCall
 from caffeforge.runtime.errors import CaffeforgeError, LegalizeError, ReadError
 from caffeforge.runtime.graph import Value
+from caffeforge.runtime.hub_from_net import free_name
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.private_pool import PrivatePool
 from caffeforge.runtime.prototxt import print_net
@@ -192,10 +193,10 @@ class Layers:
     def _free(self, name: str) -> str:
         taken = {top for layer in self.net.layer for top in layer.top}
         taken.update(self._values, (top for layer in self.prototxt.net.layers for top in layer.tops))
-        return _free(name, taken)
+        return free_name(name, taken)
 
     def _free_layer(self, name: str) -> str:
-        return _free(name, {layer.name for layer in self.net.layer})
+        return free_name(name, {layer.name for layer in self.net.layer})
 
     def _take_loose_tops(self) -> None:
         """Give tops that the source does not have, and that nothing reads, to the layer for them."""
@@ -207,11 +208,3 @@ class Layers:
             return
         name = self._free_layer("loose")
         self._append(Layer(name, self.target.net.loose_tops(), tuple(dict.fromkeys(loose))))
-
-
-def _free(name: str, taken: set[str]) -> str:
-    count, free = 1, name
-    while free in taken:
-        count += 1
-        free = f"{name}~{count}"
-    return free

@@ -12,6 +12,7 @@ from caffeforge.runtime.array import Array
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import GraphError, ReadError
 from caffeforge.runtime.graph import Node, Value
+from caffeforge.runtime.hub_from_net import refuse_unread
 from caffeforge.runtime.in_place import unsafe
 from caffeforge.runtime.net import Layer
 from caffeforge.runtime.read import Read
@@ -44,7 +45,8 @@ def read_layer(layer: Layer, backend: Backend, bottoms: Sequence[Value]) -> Read
         raise ReadError(f"no rule of {backend.name} tells what it computes", where=where)
     try:
         with working_out(reader.rule):
-            _refuse_unread(layer, backend)
+            refuse_unread(layer, reader)
+            _refuse_unsafe(layer, backend)
             read = Read(layer, bottoms)
             check = backend.constraints.get(layer.type)
             if check is not None:
@@ -59,11 +61,7 @@ def read_layer(layer: Layer, backend: Backend, bottoms: Sequence[Value]) -> Read
         raise ReadError(error.what, where=where) from None
 
 
-def _refuse_unread(layer: Layer, backend: Backend) -> None:
-    reader = backend.readers[layer.type]
-    for field, _ in layer.param.present():
-        if field.name not in reader.reads and field.name not in reader.ignores:
-            raise Refused(f"field {field.name} is set, and the rule does not read it")
+def _refuse_unsafe(layer: Layer, backend: Backend) -> None:
     reason = unsafe(layer.type, layer.bottoms, layer.tops, backend.net)
     if reason:
         raise Refused(reason)

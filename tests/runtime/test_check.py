@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from caffeforge.generator.generate import generate, write
+from caffeforge.generator.schema_folder import SCHEMAS
 from caffeforge.runtime.cli import main
 
 MODEL = """
@@ -93,3 +94,19 @@ def test_a_net_is_checked_for_another_dialect(
 def test_what_belongs_to_nets_is_refused_for_models(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "model.onnx", "--from", "bvlc", "--backend", "bvlc"]) == 2
     assert "--from and weights belong to a net" in capsys.readouterr().err
+
+
+def test_a_field_inside_a_message_that_no_rule_reads_is_found(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = here / "deep"
+    folder.mkdir()
+    text = (SCHEMAS / "bvlc" / "caffe.proto").read_text()
+    head = "message BlobShape {"
+    (folder / "caffe.proto").write_text(text.replace(head, f"{head} optional int32 layout = 9;"))
+    write(generate(folder), here / "generated")
+    shape = "reshape_param { shape { layout: 1 dim: 1 dim: -1 } }"
+    reshape = f'layer {{ name: "flat" type: "Reshape" bottom: "x" top: "flat" {shape} }}'
+    (here / "net.prototxt").write_text(NET + reshape)
+    assert main(["check", "net.prototxt", "--backend", "generated/deep"]) == 1
+    assert "field shape.layout is set, and the rule does not read it" in capsys.readouterr().out
