@@ -105,11 +105,13 @@ class ProtoSchema:
 
 
 def joined(first: ProtoSchema, second: ProtoSchema) -> ProtoSchema:
-    """Return `first` with the messages, and the fields of LayerParameter, that only `second` has."""
-    old = first.messages["LayerParameter"]
-    more = [f for f in second.messages["LayerParameter"].fields if old.field(f.name) is None]
-    layer = replace(old, fields=(*old.fields, *more))
-    return replace(first, messages=second.messages | first.messages | {"LayerParameter": layer})
+    """Return `first` with the messages, and the fields of messages, that only `second` has."""
+    messages = dict(second.messages)
+    for name, old in first.messages.items():
+        found = second.messages.get(name)
+        more = [f for f in found.fields if old.field(f.name) is None] if found is not None else []
+        messages[name] = replace(old, fields=(*old.fields, *more))
+    return replace(first, messages=messages)
 
 
 def read(

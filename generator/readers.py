@@ -166,7 +166,8 @@ class Readers:
             lines += [*body, "return"] if several and alternative.when is None else body
         prologue = ["bottom = r.one_bottom()"] if "bottom" in used else []
         text = "\n".join(lines)  # what a hook reads, it reads itself
-        read = [f for f in layer.fields if f.name in used and re.search(rf"\b{fields[f.name].code}\b", text)]
+        local = {f.name: rf"(?<![.\w]){fields[f.name].code}\b" for f in layer.fields}
+        read = [f for f in layer.fields if f.name in used and re.search(local[f.name], text)]
         prologue += [self._read_field(f, fields[f.name].code) for f in read]
         older = [held for key, held in missing.items() if key in used]
         prologue += [f"{h.name.code} = {h.value}" for h in older if re.search(rf"\b{h.name.code}\b", text)]
