@@ -19,8 +19,9 @@ from caffeforge.runtime.errors import CaffeforgeError, GraphError, UsageError
 from caffeforge.runtime.expand import expand
 from caffeforge.runtime.graph import Graph, Symbol, Value
 from caffeforge.runtime.islands import Island, islands, needed
-from caffeforge.runtime.onnx_model import to_model, weights
-from caffeforge.runtime.ort_values import EXACT_BLOCKS, OrtValue, elements, ort_value
+from caffeforge.runtime.onnx_model import known_weights, to_model, weights
+from caffeforge.runtime.ort_values import EXACT_BLOCKS, OrtValue, elements, give_back_memory, ort_value
+from caffeforge.runtime.quick_form import quick_form
 from caffeforge.runtime.reference import find
 from caffeforge.runtime.shapes import condensed
 
@@ -125,10 +126,15 @@ class Executor:
         ]
 
     def _session(self, graph: Graph, opset: int, inner: bool) -> _Step:
+        if not inner:
+            graph = quick_form(graph)
         for value in weights(graph):
             if value.name not in self._bound:
                 self._bound[value.name] = _bind(value)
-        return _Session(graph, opset, self._providers, self._threads, optimize=not inner)
+        known = {} if inner else {value: self._bound[value.name] for value in known_weights(graph)}
+        session = _Session(graph, opset, self._providers, self._threads, known, optimize=not inner)
+        give_back_memory()
+        return session
 
 
 class _Step:
@@ -143,10 +149,17 @@ class _Session(_Step):
     """An island of ONNX nodes as an onnxruntime session."""
 
     def __init__(
-        self, graph: Graph, opset: int, providers: Sequence[str], threads: int, *, optimize: bool
+        self,
+        graph: Graph,
+        opset: int,
+        providers: Sequence[str],
+        threads: int,
+        known: Mapping[Value, OrtValue],
+        *,
+        optimize: bool,
     ) -> None:
         self.graph = graph
-        self.weights = [value.name for value in weights(graph)]
+        self.weights = [value.name for value in weights(graph) if value not in known]
         level = onnxruntime.GraphOptimizationLevel
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what matters is raised
@@ -154,7 +167,8 @@ class _Session(_Step):
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # leave idle cores to others
         options.add_session_config_entry(*EXACT_BLOCKS)
-        model = to_model(graph, opset).SerializeToString()
+        options.add_external_initializers([value.name for value in known], list(known.values()))
+        model = to_model(graph, opset, known).SerializeToString()
         try:
             self.session = onnxruntime.InferenceSession(model, options, providers=_with_options(providers))
         except Exception as error:  # onnxruntime's classes share no base of their own

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -69,6 +70,7 @@ def tensor(name: str, elements: Any, dtype: str) -> TensorProto:
     return onnx.numpy_helper.from_array(cast, name)
 
 
+@cache
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
     """Return the NumPy type of an element type: of ml_dtypes where NumPy has none, objects for text."""
     return helper.tensor_dtype_to_np_dtype(element_type(dtype))
