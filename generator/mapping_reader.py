@@ -40,6 +40,11 @@ def read_own_ops(root: Mapping, diagnostics: Diagnostics) -> list[CustomOp]:
     return [op for op in own if op is not None]
 
 
+def read_custom(root: Mapping, diagnostics: Diagnostics) -> tuple[CustomOp, ...]:
+    """Return the ops that a mapping declares under ``custom:``."""
+    return tuple(_Reader(diagnostics).customs(root))
+
+
 def read(root: Mapping, folder: str, diagnostics: Diagnostics) -> MappingFile:
     """Return what the mapping in `folder` says; its mistakes of form go to `diagnostics`."""
     return _Reader(diagnostics).file(root, folder)
@@ -63,8 +68,7 @@ class _Reader(RuleReader):
             if isinstance(node, Sequence) and not node.items:
                 self.diagnostics.error("no-effect", node.position, "there is no condition in this list")
             result.constraints.append(ConstraintRule(key, conditions))
-        custom = [self.custom(key, node) for key, node in self._entries(root, "custom")]
-        result.custom = [op for op in custom if op is not None]
+        result.custom = self.customs(root)
         result.net = self._net(root.get("net"))
         return result
 
@@ -135,6 +139,10 @@ class _Reader(RuleReader):
             entry.get("refused"),
         )
         return pattern if self.lost == lost else None
+
+    def customs(self, root: Mapping) -> list[CustomOp]:
+        found = [self.custom(key, node) for key, node in self._entries(root, "custom")]
+        return [op for op in found if op is not None]
 
     def custom(self, name: Scalar, node: Node) -> CustomOp | None:
         """Return an op that ONNX does not have, None if it is not well formed."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from caffeforge.generator import custom_ops, hub_own
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HubSchema
 from caffeforge.generator.onnx_emitters import by_name
 from caffeforge.generator.onnx_rules import OnnxRules
-from caffeforge.generator.onnx_subset import ConstraintEmitters, Subset, unknown_ops
+from caffeforge.generator.onnx_subset import ConstraintEmitters, Subset, type_table, unknown_ops
 from caffeforge.generator.op_versions import Opset, OpVersions
 from caffeforge.generator.proto import ProtoSchema
 from caffeforge.generator.python_text import Code, literal, tuple_of
@@ -56,16 +58,26 @@ def subset_files(
     diagnostics, name = printer.diagnostics, subset.backend.text
     context = _opset_context(name, opset, versions, rules, hub, header, subset.backend.position, diagnostics)
     allowed = unknown_ops(subset, opset.ops, opset.number, diagnostics)
+    hub_own.clashes(list(subset.custom), hub, diagnostics)
+    hub = replace(hub, ops=hub.ops | custom_ops.hub_ops(list(subset.custom), printer))
     nothing = ProtoSchema("", "", {}, {}, b"")
     table = ConstraintEmitters(nothing, {}, hub, printer).table(subset.constraints)
+    types = type_table(subset, diagnostics)
+    title = Code(f"Ops of the {name} backend's own domain: their classes, shape rules and references.")
+    custom = {"header": header, "title": title} | custom_ops.context(list(subset.custom), hub.ops, printer)
     diagnostics.raise_if_any()
     context |= {
         "subset": True,
         "source": literal(subset.source),
         "allowed": tuple_of("ALLOWED: Final = ", allowed, 0),
         "all_allowed": not allowed,
+        "own_ops": bool(subset.custom),
     }
-    return _rendered(context) | {"constraints.py": render("onnx_constraints.py.j2", context | table)}
+    files = _rendered(context)
+    files["constraints.py"] = render("onnx_constraints.py.j2", context | table | types)
+    if subset.custom:
+        files["ops.py"] = render("custom_ops.py.j2", custom)
+    return files
 
 
 def _rendered(context: dict[str, Any]) -> dict[str, str]:
@@ -105,4 +117,5 @@ def _opset_context(
         "opset": literal(opset.number),
         "plain": tuple_of("PLAIN: Final = ", plain, 0),
         "subset": False,
+        "own_ops": False,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,13 +11,18 @@ from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.emitters import Emitters
 from caffeforge.generator.expression import Scope
 from caffeforge.generator.hub_schema import HubOp
-from caffeforge.generator.mapping import Alternative, ConstraintRule
+from caffeforge.generator.mapping import Alternative, ConstraintRule, CustomOp
+from caffeforge.generator.mapping_reader import read_custom
 from caffeforge.generator.names import function_name, place
 from caffeforge.generator.onnx_rules import OnnxRuleReader
 from caffeforge.generator.python_text import Code, dict_of, doc, literal
-from caffeforge.generator.yaml_source import Mapping, Scalar
+from caffeforge.generator.yaml_source import Mapping, Node, Scalar
 
-KEYS = ("backend", "extends", "source", "allowed", "constraints")
+KEYS = ("backend", "extends", "source", "allowed", "casts", "constraints", "custom")
+ELEMENT_TYPES = (
+    "bool", "float16", "bfloat16", "float32", "float64", "int4", "int8", "int16", "int32", "int64", "uint4",
+    "uint8", "uint16", "uint32", "uint64", "string",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,13 +33,19 @@ class Subset:
         backend: its name.
         source: where the vendor says which ops it takes.
         allowed: their names; empty for all.
+        types: the element types that it takes of those of which it says so, by name.
+        casts: types that its tools make others of, by themselves.
         constraints: conditions by the hub's op.
+        custom: ops of its own domain.
     """
 
     backend: Scalar
     source: str
     allowed: tuple[Scalar, ...]
+    types: tuple[tuple[Scalar, tuple[Scalar, ...]], ...]
+    casts: tuple[tuple[Scalar, Scalar], ...]
     constraints: tuple[ConstraintRule, ...]
+    custom: tuple[CustomOp, ...]
 
 
 def read_subset(root: Mapping, diagnostics: Diagnostics) -> Subset:
@@ -45,18 +57,34 @@ class _Reader(OnnxRuleReader):
     def subset(self, root: Mapping) -> Subset:
         self._keys(root, KEYS)
         allowed = root.get("allowed")
+        listed = isinstance(allowed, Mapping)
+        entries = self._entries(root, "allowed") if listed else ()
+        typed = tuple((key, self._typed(node)) for key, node in entries)
         backend = self._word(root.get("backend"), "the backend's name")
         if backend is None:
             self.diagnostics.error("backend-name", root.position, "backend: must give the backend's name")
         return Subset(
             backend or Scalar("", root.position),
             self._text(root.get("source"), "a source"),
-            self._words(allowed) if allowed is not None else (),
+            tuple(key for key, _ in typed) if listed else self._words(allowed) if allowed is not None else (),
+            tuple((key, words) for key, words in typed if words),
+            tuple(self._casts(root)),
             tuple(
                 ConstraintRule(key, tuple(self._conditions(node, ("expr", "else", "source"))))
                 for key, node in self._entries(root, "constraints")
             ),
+            read_custom(root, self.diagnostics),
         )
+
+    def _typed(self, node: Node) -> tuple[Scalar, ...]:
+        """Return element types, of which there are none behind an op that takes all."""
+        return () if isinstance(node, Scalar) and node.is_null else self._words(node)
+
+    def _casts(self, root: Mapping) -> Iterator[tuple[Scalar, Scalar]]:
+        for key, node in self._entries(root, "casts"):
+            word = self._word(node, "an element type")
+            if word is not None:
+                yield key, word
 
 
 @dataclass
@@ -97,3 +125,18 @@ def unknown_ops(subset: Subset, known: Map[str, int], opset: int, diagnostics: D
         if word.text not in known:
             diagnostics.unknown("unknown-op", word.position, f"op of opset {opset}", word.text, known)
     return [literal(word.text) for word in subset.allowed if word.text in known]
+
+
+def type_table(subset: Subset, diagnostics: Diagnostics) -> dict[str, Code]:
+    """Return what the template prints of element types; unknown ones go to `diagnostics`."""
+    entries = [f"{literal(op.text)}: {literal(tuple(w.text for w in words))}" for op, words in subset.types]
+    casts = [f"{literal(given.text)}: {literal(made.text)}" for given, made in subset.casts]
+    named = [word for _, words in subset.types for word in words]
+    named += [word for pair in subset.casts for word in pair]
+    for word in named:
+        if word.text not in ELEMENT_TYPES:
+            diagnostics.unknown("unknown-type", word.position, "element type", word.text, ELEMENT_TYPES)
+    return {
+        "types": dict_of("TYPES: Final[Mapping[str, tuple[str, ...]]] = ", entries, 0),
+        "casts": dict_of("CASTS: Final[Mapping[str, str]] = ", casts, 0),
+    }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from caffeforge.generated.onnx.rules import LOWERINGS, RULES
 from caffeforge.runtime.onnx_out.backend import OnnxBackend, rules_of
 
-from .constraints import ALLOWED, CONSTRAINTS
+from .constraints import ALLOWED, CASTS, CONSTRAINTS, TYPES
 from .opset import OPSET, PLAIN
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ BACKEND: Final = OnnxBackend(
     lowerings=LOWERINGS,
     allowed=frozenset(ALLOWED),
     source="hiascend.com, CANN commercial 5.0.4.6, list of ONNX operators",
+    types=TYPES,
+    casts=CASTS,
     constraints=CONSTRAINTS,
 )
 
@@ -47,6 +49,7 @@ def export(
     names: str = "path",
     metadata: Mapping[str, str] | None = None,
     external_data: bool | None = None,
+    own_ops: str = "auto",
 ) -> ExportResult:
     """Convert a model and write ``<path>.onnx`` and ``<path>.map.json``.
 
@@ -68,6 +71,9 @@ def export(
         names: ``path`` for names from module paths, ``c`` for C identifiers, as ONNX's specification has them.
         metadata: what the file shall say of itself, besides what caffeforge says.
         external_data: keep weights in ``<path>.onnx.data`` beside the model; None for where they are too large.
+        own_ops: ops of domains of their own: ``function`` writes each as a node, with a local function where its
+            definition can be said, ``node`` as a node alone, ``lower`` as other ops; ``auto`` keeps those that
+            the backend declares and those that nothing else can say, with functions from opset 15 on.
 
     Returns:
         The files, the report and the measured errors.
@@ -93,6 +99,7 @@ def export(
         names=names,
         metadata=metadata,
         external_data=external_data,
+        own_ops=own_ops,
     )
 
 
@@ -104,7 +111,7 @@ def load(path: str | Path) -> LoadedModel:
     """
     from caffeforge.runtime.onnx_out.loaded import load as run
 
-    return run(path)
+    return run(path, BACKEND.custom)
 
 
 __all__ = ["BACKEND", "OPSET", "export", "load"]

@@ -143,6 +143,10 @@ ALLOWED: Final = (
     "Where",
     "Xor",
 )
+# the element types of their data, of those of which the vendor names them
+TYPES: Final[Mapping[str, tuple[str, ...]]] = {}
+# what the vendor's tools make of other types by themselves
+CASTS: Final[Mapping[str, str]] = {}
 
 
 CONSTRAINTS: Final[Mapping[type[Op], Callable[..., None]]] = {}

@@ -17,6 +17,10 @@ from caffeforge.runtime.refusal import Refused
 
 # all of the opset's if there is none
 ALLOWED: Final = ()
+# the element types of their data, of those of which the vendor names them
+TYPES: Final[Mapping[str, tuple[str, ...]]] = {}
+# what the vendor's tools make of other types by themselves
+CASTS: Final[Mapping[str, str]] = {}
 
 
 def check_average_pool(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:

@@ -43,6 +43,7 @@ def export(
     names: str = "path",
     metadata: Mapping[str, str] | None = None,
     external_data: bool | None = None,
+    own_ops: str = "auto",
 ) -> ExportResult:
     """Convert a model and write ``<path>.onnx`` and ``<path>.map.json``.
 
@@ -64,6 +65,9 @@ def export(
         names: ``path`` for names from module paths, ``c`` for C identifiers, as ONNX's specification has them.
         metadata: what the file shall say of itself, besides what caffeforge says.
         external_data: keep weights in ``<path>.onnx.data`` beside the model; None for where they are too large.
+        own_ops: ops of domains of their own: ``function`` writes each as a node, with a local function where its
+            definition can be said, ``node`` as a node alone, ``lower`` as other ops; ``auto`` keeps those that
+            the backend declares and those that nothing else can say, with functions from opset 15 on.
 
     Returns:
         The files, the report and the measured errors.
@@ -89,6 +93,7 @@ def export(
         names=names,
         metadata=metadata,
         external_data=external_data,
+        own_ops=own_ops,
     )
 
 
@@ -100,7 +105,7 @@ def load(path: str | Path) -> LoadedModel:
     """
     from caffeforge.runtime.onnx_out.loaded import load as run
 
-    return run(path)
+    return run(path, BACKEND.custom)
 
 
 __all__ = ["BACKEND", "OPSET", "export", "load"]

@@ -47,6 +47,8 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--names", choices=("path", "c"), default="path", help=style)
     beside = "of an ONNX backend: keep weights in a file beside the model"
     parser.add_argument("--external-data", action="store_true", help=beside)
+    own = "of an ONNX backend: what becomes of ops of domains of their own; default: auto"
+    parser.add_argument("--own-ops", choices=("auto", "function", "node", "lower"), default="auto", help=own)
     parser.set_defaults(run=run)
 
 
@@ -75,7 +77,9 @@ def run(options: argparse.Namespace) -> None:
         from caffeforge.runtime.onnx_out.export import export as export_onnx
 
         beside = True if options.external_data else None
-        result = export_onnx(backend, **shared, names=options.names, external_data=beside)
+        result = export_onnx(
+            backend, **shared, names=options.names, external_data=beside, own_ops=options.own_ops
+        )
     else:
         from caffeforge.runtime.export import export
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
-    parser = describe(commands, shared, "transcode", "write a net of one dialect as a net of another")
+    parser = describe(commands, shared, "transcode", "write a net in another dialect, or as ONNX")
     parser.add_argument("prototxt", metavar="NET.prototxt", help="the net")
     parser.add_argument("caffemodel", metavar="NET.caffemodel", nargs="?", help="its weights")
     source = f"dialect it is written in: {BACKEND_HELP}"
     parser.add_argument("--from", dest="source", required=True, metavar="NAME|DIR", help=source)
-    parser.add_argument("--to", dest="target", required=True, metavar="NAME|DIR", help="dialect to write")
+    parser.add_argument("--to", dest="target", required=True, metavar="NAME|DIR", help="dialect or opset")
     parser.add_argument("--out", required=True, metavar="STEM", help="files to write, without suffix")
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not compare both nets")
     parser.set_defaults(run=run)
@@ -26,7 +26,24 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the files and print the report."""
+    from caffeforge.runtime.backends import find_any
+    from caffeforge.runtime.onnx_out.backend import OnnxBackend
     from caffeforge.runtime.transcode import transcode
+
+    target = find_any(options.target)
+    if isinstance(target, OnnxBackend):
+        from caffeforge.runtime.onnx_out.from_net import export_net
+
+        made = export_net(
+            options.prototxt,
+            options.caffemodel,
+            options.out,
+            source=options.source,
+            target=target,
+            verify=options.verify,
+        )
+        print(made.report())
+        return
 
     result = transcode(
         options.prototxt,

@@ -12,6 +12,7 @@ from onnx import AttributeProto, NodeProto, TypeProto
 
 from caffeforge.generated import hub
 from caffeforge.generated import onnx as versions
+from caffeforge.generated.hub.caffe_ops import CUSTOM as CAFFE_OPS
 from caffeforge.runtime.array import Array, Dense, Full
 from caffeforge.runtime.errors import CaffeforgeError, FrontEndError, GraphError
 from caffeforge.runtime.fold import is_foldable
@@ -55,7 +56,8 @@ class Importer:
     Args:
         file: the model.
         shapes: sizes of inputs by name, instead of those that the model declares.
-        custom: ops of a backend's own domain, as ``vendory.Focus``, by that name.
+        custom: ops of a backend's own domain, as ``vendory.Focus``, by that name; they stay one node even
+            if the file has functions for them.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class Importer:
         self.functions = Functions(file.proto)
         self.nodes: list[Node] = []
         self.shapes = dict(shapes or {})
-        self.custom = dict(custom or {})
+        self.custom = {**CAFFE_OPS, **(custom or {})}
         self.reasons: dict[str, str] = {}  # of kept nodes, by name
         self._choices: dict[str, None] = {}
         self.taken: set[str] = set()
@@ -182,7 +184,7 @@ class Importer:
         self, node: NodeProto, domain: str, inputs: list[Value | None], used: list[bool], scope: Scope
     ) -> Sequence[Value]:
         body = self.functions.find(node, domain)
-        if body is not None:
+        if body is not None and f"{domain}.{node.op_type}" not in self.custom:
             return self.functions.inline(self, body, node, inputs, scope)
         if domain == gradient.DOMAIN and node.op_type == "Gradient":
             return gradient.gradient(self, node, inputs, scope)

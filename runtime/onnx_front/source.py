@@ -19,6 +19,7 @@ from caffeforge.runtime.onnx_front.importer import Importer
 from caffeforge.runtime.onnx_front.interface import input_value
 from caffeforge.runtime.onnx_front.model_file import ModelFile, open_model
 from caffeforge.runtime.onnx_front.original import Original
+from caffeforge.runtime.onnx_front.running import ByHub, runner
 from caffeforge.runtime.onnx_node import numpy_dtype
 from caffeforge.runtime.op import CustomOp
 
@@ -40,7 +41,8 @@ class OnnxSource:
     _inputs: dict[str, str] = field(repr=False)  # the graph's names of inputs -> the model's
     _outputs: dict[str, str] = field(repr=False)
     _by_evaluator: bool = field(repr=False)
-    _original: Original | None = field(default=None, repr=False)
+    _custom: Mapping[str, CustomOp] | None = field(default=None, repr=False)
+    _original: Original | ByHub | None = field(default=None, repr=False)
 
     def at_other_sizes(self) -> None:
         """Return None: a model's shapes are those that were given for it."""
@@ -48,7 +50,8 @@ class OnnxSource:
     def reference(self, inputs: Mapping[str, NDArray]) -> dict[str, NDArray]:
         """Return what the model itself computes, by the names of the graph's values.
 
-        onnxruntime runs it; onnx's evaluator where onnxruntime computes otherwise than ONNX says.
+        onnxruntime runs it; onnx's evaluator where onnxruntime computes otherwise than ONNX says, and the hub
+        where it holds ops of domains of their own that the file does not define.
 
         Raises:
             CaffeforgeError: it cannot run the model.
@@ -57,9 +60,17 @@ class OnnxSource:
             observed = [
                 node.origin.value for node in self.graph.nodes if _is_observable(node.origin.value, node)
             ]
-            self._original = Original(self._file, observed, by_evaluator=self._by_evaluator)
+            self._original = self._runner(observed)
         found = self._original.run({self._inputs[name]: array for name, array in inputs.items()})
         return found | {name: found[model] for name, model in self._outputs.items()}
+
+    def _runner(self, observed: Sequence[str]) -> Original | ByHub:
+        if self._by_evaluator:
+            return Original(self._file, observed, by_evaluator=True)
+        if not any(node.op.domain and node.op.custom is not None for node in self.graph.nodes):
+            return Original(self._file, observed)
+        shapes = {self._inputs[name]: array.shape for name, array in self.example.items()}
+        return runner(self._file, observed, Importer(self._file, shapes, self._custom).run())
 
 
 def _is_observable(name: str, node: Any) -> bool:
@@ -108,7 +119,7 @@ def read(
     notes += importer.notes
     arrays = {name: example[model_name] for name, model_name in inputs.items()}
     exact = any(is_miscomputed(node) for node in graph.nodes if not node.op.domain)
-    return OnnxSource(graph, notes, arrays, file, inputs, outputs, exact)
+    return OnnxSource(graph, notes, arrays, file, inputs, outputs, exact, custom)
 
 
 def _renamed(side: str, values: Sequence[Value], names: Sequence[str] | None) -> dict[str, str]:

@@ -23,8 +23,11 @@ class OnnxBackend:
         opset: of ai.onnx.
         rules: how the hub's ops are written.
         lowerings: ops whose shared lowerings are exact in ONNX.
+        custom: ops of the backend's own domain.
         allowed: the ops of the opset that the vendor takes; None for all.
         source: where the vendor says so.
+        types: the element types that the vendor takes of an op's data; any where the op is not in it.
+        casts: types that the vendor's tools make others of, by themselves.
         constraints: for an op of the hub, what the vendor refuses of it.
     """
 
@@ -37,6 +40,8 @@ class OnnxBackend:
     custom: Mapping[str, CustomOp] = field(default_factory=dict)
     allowed: frozenset[str] | None = None
     source: str = ""
+    types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    casts: Mapping[str, str] = field(default_factory=dict)
     constraints: Mapping[type[Op], Callable[..., None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -45,6 +50,11 @@ class OnnxBackend:
             raise ImportError(
                 f"backend {self.name} was generated for runtime ABI {self.abi}, this is {RUNTIME_ABI}: {side}"
             )
+
+    @property
+    def is_subset(self) -> bool:
+        """Whether it is what a vendor takes of an opset, not the opset itself."""
+        return self.allowed is not None or bool(self.constraints)
 
 
 def rules_of(

@@ -38,6 +38,8 @@ class OpCall:
         notes: what the rules say that a report should say.
         approximate: a rule that led to it is an approximation.
         proto: a serialized model of the node alone, for one that is written as its file had it.
+        overload: of the local function that says what an op of a domain of its own computes.
+        has_function: there is such a function.
     """
 
     name: str
@@ -53,6 +55,8 @@ class OpCall:
     notes: tuple[str, ...] = ()
     approximate: bool = False
     proto: bytes = b""
+    overload: str = ""
+    has_function: bool = False
 
     @property
     def main(self) -> Value | None:
@@ -100,7 +104,7 @@ class OnnxEmit(Emission[OpCall]):
         if cls is None:
             raise Refused(f"opset {self.backend.opset} has no {op_type}", self.rule)
         if self.backend.allowed is not None and op_type not in self.backend.allowed:
-            raise Refused(f"{self.backend.name} takes no {op_type}{self._source()}", self.rule)
+            raise Refused(f"{self.backend.name} takes no {op_type}{source_of(self.backend)}", self.rule)
         given = {a.name: (a, value) for a, value in self.node.op.fields()}
         attributes = tuple(self._attributes(cls, given, fields or {}))
         inputs = self._by_name(cls, given) if operands is None else self.operands(operands)
@@ -169,20 +173,30 @@ class OnnxEmit(Emission[OpCall]):
         return constant(name, Dense(_typed(elements, dtype, name)))
 
     def _check(self, cls: type[VersionedOp], call: OpCall) -> None:
-        from caffeforge.runtime.onnx_out.types import complaint
+        from caffeforge.runtime.onnx_out.types import complaint, not_taken
 
         read = [None if value in self.unread else value for value in call.results]
-        found = complaint(cls, call.operands, read)
+        found = complaint(cls, call.operands, read) or not_taken(cls, call.operands, self.backend)
         if found:
             raise Refused(found, self.rule)
+        self.constrain()
+
+    def constrain(self) -> None:
+        """Check what the vendor refuses of the node.
+
+        Raises:
+            Refused: it does.
+        """
         constrain = self.backend.constraints.get(type(self.node.op))
         if constrain is not None:
             from caffeforge.runtime.arguments import arguments
 
             constrain(self, self.node.op, *arguments(self.node))
 
-    def _source(self) -> str:
-        return f" (source: {self.backend.source})" if self.backend.source else ""
+
+def source_of(backend: OnnxBackend) -> str:
+    """Return where a vendor says what it takes, as the end of a sentence."""
+    return f" (source: {backend.source})" if backend.source else ""
 
 
 def by_name(e: OnnxEmit, *_: object) -> None:

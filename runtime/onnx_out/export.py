@@ -23,7 +23,9 @@ from caffeforge.runtime.staging import disk_errors, folder, move, staging
 if TYPE_CHECKING:
     from caffeforge.runtime.graph import Graph
     from caffeforge.runtime.onnx_out.emit import OpCall
+    from caffeforge.runtime.onnx_out.from_net import NetSource
     from caffeforge.runtime.onnx_out.model import OnnxModel
+    from caffeforge.runtime.op import CustomOp
     from caffeforge.runtime.source import Source
     from caffeforge.runtime.verify import Verification
 
@@ -46,6 +48,7 @@ def export(
     names: str = "path",
     metadata: Mapping[str, str] | None = None,
     external_data: bool | None = None,
+    own_ops: str = "auto",
 ) -> ExportResult:
     """Convert a PyTorch or ONNX model to `backend`; see ``export`` of a generated package."""
     source = source_of(
@@ -58,14 +61,41 @@ def export(
         custom=backend.custom,
         dequantize=dequantize,
     )
-    made, calls, fused = convert(source.graph, backend, approximate=approximate, names=names)
+    return export_source(
+        backend,
+        source,
+        path,
+        verify=verify,
+        approximate=approximate,
+        names=names,
+        metadata=metadata,
+        external_data=external_data,
+        own_ops=own_ops,
+    )
+
+
+def export_source(
+    backend: OnnxBackend,
+    source: Source | NetSource,
+    path: str | Path,
+    *,
+    verify: bool = True,
+    approximate: bool = False,
+    names: str = "path",
+    metadata: Mapping[str, str] | None = None,
+    external_data: bool | None = None,
+    own_ops: str = "auto",
+) -> ExportResult:
+    """Write a model that was traced or read; see ``export`` of a generated package."""
+    made, calls, fused = convert(source.graph, backend, approximate=approximate, names=names, own_ops=own_ops)
     made.metadata |= {str(key): str(value) for key, value in (metadata or {}).items()}
-    notes = dict.fromkeys([*source.notes, *fused, *lowering_notes(calls)])
+    functions = made.functions.notes if made.functions is not None else ()
+    notes = dict.fromkeys([*source.notes, *fused, *lowering_notes(calls), *functions])
     accepted = APPROXIMATE if any(call.approximate for call in calls) else None
     found: list[Verification] = []
 
     def check(file: Path) -> None:
-        found.append(_verify(source, made, file, accepted))
+        found.append(_verify(source, made, file, accepted, backend.custom))
 
     files = write_files(made, backend, Path(path), external_data, check if verify else None)
     return ExportResult(
@@ -78,21 +108,34 @@ def export(
 
 
 def convert(
-    graph: Graph, backend: OnnxBackend, *, approximate: bool = False, names: str = "path"
+    graph: Graph,
+    backend: OnnxBackend,
+    *,
+    approximate: bool = False,
+    names: str = "path",
+    own_ops: str = "auto",
 ) -> tuple[OnnxModel, list[OpCall], list[str]]:
     """Return a graph as a model of the backend's opset, its ops, and notes of what was fused.
 
     Raises:
         LegalizeError: the backend cannot express a node.
-        UsageError: `names` is no style of names.
+        UsageError: `names` is no style of names, or `own_ops` no choice.
     """
     from caffeforge.runtime.onnx_out.model import assemble
+    from caffeforge.runtime.onnx_out.own_ops import check_choice, has_functions
 
+    check_choice(own_ops)
     fold_constants(graph)
-    target = OnnxTarget(backend, unread(graph))
+    target = OnnxTarget(backend, unread(graph), own_ops)
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: written_directly(node, target))
     calls = legalized(graph, target, approximate=approximate)
-    return assemble(graph, calls, backend.opset, names), calls, fused
+    made = assemble(graph, calls, backend.opset, names)
+    if has_functions(backend, own_ops) and any(call.domain for call in calls):
+        from caffeforge.runtime.onnx_out.local_functions import LocalFunctions
+
+        made.functions = LocalFunctions(backend)
+        made.functions.add(calls)
+    return made, calls, fused
 
 
 def write_files(
@@ -153,7 +196,13 @@ def map_text(model: OnnxModel, backend: OnnxBackend) -> str:
     return json.dumps(document, indent=1) + "\n"
 
 
-def _verify(source: Source, model: OnnxModel, file: Path, accepted: float | None) -> Verification:
+def _verify(
+    source: Source | NetSource,
+    model: OnnxModel,
+    file: Path,
+    accepted: float | None,
+    custom: Mapping[str, CustomOp],
+) -> Verification:
     """Compare the written file with the source on the example, on another input, and at other sizes.
 
     Raises:
@@ -161,7 +210,7 @@ def _verify(source: Source, model: OnnxModel, file: Path, accepted: float | None
     """
     from caffeforge.runtime.compare import Tolerance
     from caffeforge.runtime.onnx_front import open_model
-    from caffeforge.runtime.onnx_front.original import Original
+    from caffeforge.runtime.onnx_front.running import running
     from caffeforge.runtime.verify import merge, verify
 
     known = {value.name for node in source.graph.nodes for value in node.outputs}
@@ -170,7 +219,7 @@ def _verify(source: Source, model: OnnxModel, file: Path, accepted: float | None
     outputs = [value.name for value in source.graph.outputs]
     held = {value.name: model.names[value] for value, _ in written}
     held |= {name: model.names[value] for name, value in zip(outputs, model.outputs, strict=True)}
-    runner = Original(open_model(file), list(held.values()))
+    runner = running(open_model(file), list(held.values()), custom)
     fed = {value.name: model.names[value] for value in model.inputs}
     tolerance = Tolerance(accepted) if accepted is not None else None
     verifications = []

@@ -8,14 +8,16 @@ from pathlib import Path
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.onnx_front.model_file import ModelFile, open_model
-from caffeforge.runtime.onnx_front.original import Original
+from caffeforge.runtime.onnx_front.running import running
+from caffeforge.runtime.op import CustomOp
 
 
 class LoadedModel:
-    """A model as its file has it, run by onnxruntime."""
+    """A model as its file has it, run by onnxruntime, by the hub where it has undefined ops."""
 
-    def __init__(self, file: ModelFile) -> None:
+    def __init__(self, file: ModelFile, custom: Mapping[str, CustomOp]) -> None:
         self._file = file
+        self._custom = custom
         graph = file.proto.graph
         held = {tensor.name for tensor in graph.initializer}
         self.inputs = tuple(value.name for value in graph.input if value.name not in held)
@@ -33,14 +35,14 @@ class LoadedModel:
         for name in wanted:
             if name not in self._known:
                 raise UsageError(f"the model has no value {name}", where=self._file.name)
-        found = Original(self._file, wanted).run(inputs)
+        found = running(self._file, wanted, self._custom).run(inputs)
         return {name: found[name] for name in wanted}
 
 
-def load(path: str | Path) -> LoadedModel:
-    """Read a model.
+def load(path: str | Path, custom: Mapping[str, CustomOp]) -> LoadedModel:
+    """Read a model, with ops of a backend's own domain.
 
     Raises:
         FileError: the file is no ONNX model.
     """
-    return LoadedModel(open_model(path))
+    return LoadedModel(open_model(path), custom)

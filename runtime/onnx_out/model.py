@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, helper
@@ -14,11 +15,14 @@ from caffeforge.runtime.array import Array
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.onnx_node import attribute_proto, tensor, type_proto
 from caffeforge.runtime.onnx_out.emit import OpCall
+from caffeforge.runtime.onnx_out.local_functions import VERSION, LocalFunctions
 from caffeforge.runtime.onnx_out.names import Names
 from caffeforge.runtime.onnx_out.renamed import renamed
 
 SMALL: Final = 64  # elements of constants that are merged where they are the same
 INPUTS_HOLD_WEIGHTS: Final = 4  # before this IR version each initializer is an input too
+WITH_FUNCTIONS: Final = 8  # the IR version that brought local functions
+WITH_OVERLOADS: Final = 10  # and the one that tells functions of one name apart
 
 
 @dataclass
@@ -30,6 +34,7 @@ class OnnxModel:
         inputs: values that are fed.
         weights: constants by name, in order of first use.
         names: of all values and nodes.
+        functions: what ops of domains of their own compute.
     """
 
     name: str
@@ -40,17 +45,23 @@ class OnnxModel:
     weights: dict[str, Array]
     names: Names
     metadata: dict[str, str] = field(default_factory=dict)
+    functions: LocalFunctions | None = None
 
     @property
     def ir_version(self) -> int:
-        """The IR version that came with the opset."""
-        return helper.find_min_ir_version_for([helper.make_opsetid("", self.opset)])
+        """The IR version that came with the opset, or a later one if local functions need it."""
+        version: int = helper.find_min_ir_version_for([helper.make_opsetid("", self.opset)])
+        if self.functions is not None and self.functions.found:
+            version = max(version, WITH_OVERLOADS if self.functions.overloads else WITH_FUNCTIONS)
+        return version
 
     def proto(self) -> ModelProto:
         """Return the model without weights and without its graph's initializers."""
         imports = [helper.make_opsetid("", self.opset), *self._domains()]
         model = ModelProto(ir_version=self.ir_version, producer_name="caffeforge", opset_import=imports)
         model.graph.CopyFrom(self._graph())
+        if self.functions is not None:
+            model.functions.extend(self.functions.found.values())
         for key, value in self.metadata.items():
             model.metadata_props.add(key=key, value=value)
         return model
@@ -62,8 +73,10 @@ class OnnxModel:
         return model
 
     def _domains(self) -> Iterator[OperatorSetIdProto]:
-        for domain in dict.fromkeys(call.domain for call in self.calls if call.domain):
-            yield helper.make_opsetid(domain, 1)
+        functions = self.functions.found.values() if self.functions is not None else ()
+        within = (node.domain for function in functions for node in function.node)
+        for domain in dict.fromkeys(d for d in chain((call.domain for call in self.calls), within) if d):
+            yield helper.make_opsetid(domain, VERSION)
 
     def _graph(self) -> GraphProto:
         graph = GraphProto(name=self.name)
@@ -86,6 +99,8 @@ class OnnxModel:
         if call.proto:
             return renamed(call, self.names)
         proto = NodeProto(op_type=call.op_type, domain=call.domain, name=self.names.of_node(call))
+        if call.overload:
+            proto.overload = call.overload
         proto.input.extend("" if v is None else self.names[v] for v in call.operands)
         proto.output.extend("" if v is None else self.names[v] for v in call.results)
         proto.attribute.extend(attribute_proto(a, value, call.name) for a, value in call.attributes)

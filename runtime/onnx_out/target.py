@@ -14,10 +14,12 @@ from caffeforge.runtime.legalize import Legalizer
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
 from caffeforge.runtime.onnx_out.emit import OnnxEmit
 from caffeforge.runtime.onnx_out.kept import is_kept, write_kept
+from caffeforge.runtime.onnx_out.own_ops import PLACE, stays, write_own
 from caffeforge.runtime.refusal import Refused
 from caffeforge.runtime.refusals import Refusal
 
 _KEPT: Final = Rule((Alternative(write_kept, "as it is", computed=True),))
+_OWN: Final = Rule((Alternative(write_own, PLACE, computed=True),))
 
 
 @dataclass(frozen=True)
@@ -26,17 +28,22 @@ class OnnxTarget:
 
     Attributes:
         unread: results that nothing reads; their types may be unknown.
+        own_ops: what becomes of ops of domains of their own; see ``own_ops.CHOICES``.
     """
 
     backend: OnnxBackend
     unread: frozenset[Value] = frozenset()
+    own_ops: str = "auto"
 
     @property
     def name(self) -> str:
         return self.backend.name
 
     def rule(self, node: Node) -> Rule | None:
-        return _KEPT if is_kept(node.op) else self.backend.rules.get(type(node.op))
+        if is_kept(node.op):
+            return _KEPT
+        own = self.backend.rules.get(type(node.op))
+        return _OWN if own is None and stays(node.op, self.backend, self.own_ops) else own
 
     def lowering(self, node: Node) -> Rule | None:
         from caffeforge.runtime.onnx_out.definition import PLACE, is_defined, write_definition
@@ -54,7 +61,7 @@ class OnnxTarget:
 
     def hint(self, node: Node) -> str:
         """Return the lowest opset that can express the node; what a vendor lacks no opset can give."""
-        if self.backend.allowed is not None or self.backend.constraints:
+        if self.backend.is_subset or node.op.domain:
             return ""
         for opset in range(self.backend.opset + 1, versions.LAST + 1):
             target = OnnxTarget(_opset(opset), self.unread)

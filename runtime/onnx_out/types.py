@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from onnx import TensorProto
 
@@ -10,6 +11,9 @@ from caffeforge.generated.onnx.element_types import TYPES, types_of
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.onnx_node import element_type
 from caffeforge.runtime.op import Formal, VersionedOp
+
+if TYPE_CHECKING:
+    from caffeforge.runtime.onnx_out.backend import OnnxBackend
 
 _MIXED = "**"  # behind the name of a type: variadic values, each of a type of its own
 
@@ -33,6 +37,25 @@ def complaint(
         first, dtype = bound.setdefault(name, (formal, value.dtype))
         if not mixed and name in found.sets and dtype != value.dtype:
             return f"{formal} of {cls.op_type}-{cls.since} is {value.dtype}, {first} is {dtype}"
+    return ""
+
+
+def not_taken(cls: type[VersionedOp], operands: Sequence[Value | None], backend: OnnxBackend) -> str:
+    """Return which element type the vendor does not take of an op's data, empty if it takes all.
+
+    Data are the first operand, and those which must be of its type.
+    """
+    allowed = backend.types.get(cls.op_type)
+    first = next((value for value in operands if value is not None), None)
+    if allowed is None or first is None:
+        return ""
+    found = TYPES.get(cls.op_type, {}).get(cls.since)
+    kinds = list(_paired(cls.inputs, found.inputs, operands)) if found is not None else []
+    data = [(name, value) for name, kind, value in kinds if kind == kinds[0][1]] or [("data", first)]
+    for name, value in data:
+        if backend.casts.get(value.dtype, value.dtype) not in allowed:
+            source = f" (source: {backend.source})" if backend.source else ""
+            return f"{name} of {cls.op_type} is {value.dtype}, it takes {', '.join(allowed)}{source}"
     return ""
 
 
