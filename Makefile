@@ -13,7 +13,7 @@ demo: $(READY)
 	$(BIN)/python -m caffeforge.runtime.demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 bench: $(READY)
 	$(BIN)/python tests/benchmarks/run.py

@@ -100,3 +100,56 @@ class BiGru(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         result: torch.Tensor = self.head(self.gru(x.mean(1))[0])
         return result
+
+
+class SmallSsd(nn.Module):
+    """Boxes and classes from maps of two sizes, laid out as SSD has them: channels last, boxes in a row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Twice(3, 8), Twice(8, 16)
+        self.boxes = nn.ModuleList([nn.Conv2d(8, 3 * 4, 3, padding=1), nn.Conv2d(16, 3 * 4, 3, padding=1)])
+        self.classes = nn.ModuleList([nn.Conv2d(8, 3 * 5, 3, padding=1), nn.Conv2d(16, 3 * 5, 3, padding=1)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        near = nn.functional.max_pool2d(self.first(x), 3, stride=4, padding=1, ceil_mode=True)
+        far = nn.functional.max_pool2d(self.second(near), 2)
+        found = [
+            torch.cat(
+                [
+                    head(part).permute(0, 2, 3, 1).flatten(1)
+                    for head, part in zip(heads, (near, far), strict=True)
+                ],
+                1,
+            )
+            for heads in (self.boxes, self.classes)
+        ]
+        boxes, classes = found[0].reshape(len(x), -1, 4), found[1].reshape(len(x), -1, 5)
+        return torch.cat([boxes, classes], 2)
+
+
+class SmallYolo(nn.Module):
+    """A YOLO of two sizes: slices as a stem, SiLU, pools of three sizes side by side, growing and joining."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.down = self._conv(12, 8, 3), self._conv(8, 16, 3, 2)
+        self.inner, self.outer = self._conv(8, 8, 3), self._conv(16, 16, 1)
+        self.pooled, self.joined = self._conv(64, 16, 1), self._conv(24, 12, 3)
+        self.heads = nn.ModuleList([nn.Conv2d(12, 3 * 7, 1), nn.Conv2d(16, 3 * 7, 1)])
+
+    @staticmethod
+    def _conv(inputs: int, outputs: int, size: int, stride: int = 1) -> nn.Sequential:
+        conv = nn.Conv2d(inputs, outputs, size, stride, size // 2, bias=False)
+        return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.SiLU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        corners = [x[..., i::2, j::2] for j in (0, 1) for i in (0, 1)]
+        stem = self.stem(torch.cat(corners, 1))
+        near = stem + self.inner(stem)
+        far = self.outer(self.down(near))
+        pools = [nn.functional.max_pool2d(far, size, 1, size // 2) for size in (3, 5, 7)]
+        far = self.pooled(torch.cat([far, *pools], 1))
+        near = self.joined(torch.cat([nn.functional.interpolate(far, scale_factor=2.0), near], 1))
+        maps = [head(part) for head, part in zip(self.heads, (near, far), strict=True)]
+        return torch.cat([m.reshape(len(x), 3, 7, -1).transpose(2, 3).flatten(1, 2) for m in maps], 1)

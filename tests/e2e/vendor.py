@@ -33,7 +33,8 @@ def _compiled(dialect: str) -> Any:
     pool = descriptor_pool.DescriptorPool()
     for file in files:
         pool.AddSerializedFile(file.SerializeToString())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("caffe.NetParameter"))
+    name = f"{files[-1].package}.NetParameter"
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
 
 
 def parse(text: str, dialect: str = "bvlc") -> Any:
