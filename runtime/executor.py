@@ -221,6 +221,8 @@ class _References(_Step):
             except CaffeforgeError as error:
                 what = f"{error.where}: {error.what}" if error.where else error.what
                 raise CaffeforgeError(what, where=f"node {node.name}", hint=error.hint) from None
+            if len(results) > len(node.outputs) and len(results) == len(node.op.outputs):
+                results = results[: len(node.outputs)]  # a net may leave the last ones out
             if len(results) != len(node.outputs):
                 raise GraphError(
                     f"the reference of {node.op.domain}.{node.op.op_type} gives {len(results)} results, "

@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:1479",
+        "schemas/known_layers.yaml:1483",
         (
             Way(
-                "schemas/known_layers.yaml:1480",
+                "schemas/known_layers.yaml:1484",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:1480", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:1484", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1607,16 +1607,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1458", (Way("bvlc/mapping.yaml:1459", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1163",
+        "schemas/known_layers.yaml:1167",
         (
             Way(
-                "schemas/known_layers.yaml:1164",
+                "schemas/known_layers.yaml:1168",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1167", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1171", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1169",
+                        "schemas/known_layers.yaml:1173",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1888,8 +1888,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:1275",
-        (Way("schemas/known_layers.yaml:1276", layers=("Swish",)),),
+        "schemas/known_layers.yaml:1279",
+        (Way("schemas/known_layers.yaml:1280", layers=("Swish",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:928",
@@ -1939,18 +1939,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1213",
-        (Way("schemas/known_layers.yaml:1214", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1217",
+        (Way("schemas/known_layers.yaml:1218", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:968",
+        "schemas/known_layers.yaml:972",
         (
             Way(
-                "schemas/known_layers.yaml:969",
+                "schemas/known_layers.yaml:973",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:970",
+                        "schemas/known_layers.yaml:974",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2898,8 +2898,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:1269",
-        (Way("schemas/known_layers.yaml:1271", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:1273",
+        (Way("schemas/known_layers.yaml:1275", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -2942,10 +2942,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:1464",
+        "schemas/known_layers.yaml:1468",
         (
             Way(
-                "schemas/known_layers.yaml:1466",
+                "schemas/known_layers.yaml:1470",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2954,17 +2954,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1467",
+                        "schemas/known_layers.yaml:1471",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1468",
+                        "schemas/known_layers.yaml:1472",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1469",
+                        "schemas/known_layers.yaml:1473",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -2973,15 +2973,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1221",
+        "schemas/known_layers.yaml:1225",
         (
             Way(
-                "schemas/known_layers.yaml:1223",
+                "schemas/known_layers.yaml:1227",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1228",
+                        "schemas/known_layers.yaml:1232",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3111,29 +3111,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1156",
+        "schemas/known_layers.yaml:1160",
         (
             Way(
-                "schemas/known_layers.yaml:1158",
+                "schemas/known_layers.yaml:1162",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1206",
+        "schemas/known_layers.yaml:1210",
         (
             Way(
-                "schemas/known_layers.yaml:1208",
+                "schemas/known_layers.yaml:1212",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1209",
+                        "schemas/known_layers.yaml:1213",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1210",
+                        "schemas/known_layers.yaml:1214",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3145,20 +3145,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:961",
         (
             Way(
-                "schemas/known_layers.yaml:963",
+                "schemas/known_layers.yaml:967",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(
-                    Condition(
-                        "schemas/known_layers.yaml:964",
-                        "len(bottoms) == 3 and len(tops) == 1",
-                        "three bottoms are due: scores, deltas, the image's size; and one top",
-                    ),
-                    Condition(
-                        "schemas/known_layers.yaml:965",
-                        "len(ratio) > 0 and len(scale) > 0",
-                        "ratio and scale are due",
-                    ),
-                ),
+                conditions=(Condition("schemas/known_layers.yaml:967", "len(tops) == 1"),),
+            ),
+            Way(
+                "schemas/known_layers.yaml:969",
+                rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
+                conditions=(Condition("schemas/known_layers.yaml:969", "len(tops) == 2"),),
+            ),
+        ),
+        conditions=(
+            Condition(
+                "schemas/known_layers.yaml:964",
+                "len(bottoms) == 3",
+                "three bottoms are due: scores, deltas, the image's size",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:965",
+                "len(ratio) > 0 and len(scale) > 0",
+                "ratio and scale are due",
             ),
         ),
     ),

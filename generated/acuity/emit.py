@@ -526,9 +526,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:1480)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:1484)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:1480")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:1484")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -2701,17 +2701,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:1164)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:1168)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1167")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1171")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1167")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1171")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1169")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1173")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -3121,7 +3121,7 @@ def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:1276)."""
+    """Swish -> Swish (schemas/known_layers.yaml:1280)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
@@ -3198,7 +3198,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1214)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1218)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3217,12 +3217,13 @@ def emit_proposal(
     deltas: Value,
     info: Value,
     rois: Value,
+    own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:969)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:973)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:970")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:974")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:970")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:974")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -3235,7 +3236,7 @@ def emit_proposal(
             nms_thresh=op.nms_threshold,
         ),
         (scores, deltas, info),
-        tops=(rois,),
+        tops=(rois, own_scores),
     )
 
 
@@ -3313,7 +3314,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:1480"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:1484"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3606,7 +3607,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1459"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:1164"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:1168"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1472"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1474"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1479"),
@@ -3663,11 +3664,11 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_3, "bvlc/mapping.yaml:1648"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:1276"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:1280"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:929"),)),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output, "schemas/known_layers.yaml:267"),)),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:585"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1214"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:969"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1218"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:973"),)),
     hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:417"),)),
 }

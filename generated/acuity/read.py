@@ -1035,7 +1035,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:1269)."""
+    """What layer Swish computes (schemas/known_layers.yaml:1273)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1078,7 +1078,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:1464)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:1468)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1090,12 +1090,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:1467",
+            "schemas/known_layers.yaml:1471",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:1467",
+            "schemas/known_layers.yaml:1471",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1103,10 +1103,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:1468",
+            "schemas/known_layers.yaml:1472",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:1469")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:1473")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1123,14 +1123,14 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1221)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1225)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1228")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1232")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1228")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1232")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1300,7 +1300,7 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1156)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1160)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1309,17 +1309,17 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1206)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1210)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1209")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1213")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1210")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1214")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1210")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1214")
     r.top(
         0,
         r.value(
@@ -1343,34 +1343,51 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     nms_thresh = param.nms_thresh if param.nms_thresh is not None else 0.7
     if len(bottoms) != 3:
         raise Refused(
-            "three bottoms are due: scores, deltas, the image's size; and one top",
-            "schemas/known_layers.yaml:964",
-        )
-    if len(tops) != 1:
-        raise Refused(
-            "three bottoms are due: scores, deltas, the image's size; and one top",
+            "three bottoms are due: scores, deltas, the image's size",
             "schemas/known_layers.yaml:964",
         )
     if not len(ratio) > 0:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:965")
     if not len(scale) > 0:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:965")
-    r.top(
-        0,
-        r.value(
-            caffe_ops.Proposal(
-                stride=feat_stride,
-                base_size=base_size,
-                ratios=ratio,
-                scales=scale,
-                min_size=float(min_size),
-                pre_nms_top_n=pre_nms_topn,
-                post_nms_top_n=post_nms_topn,
-                nms_threshold=nms_thresh,
+    if len(tops) == 1:
+        r.top(
+            0,
+            r.value(
+                caffe_ops.Proposal(
+                    stride=feat_stride,
+                    base_size=base_size,
+                    ratios=ratio,
+                    scales=scale,
+                    min_size=float(min_size),
+                    pre_nms_top_n=pre_nms_topn,
+                    post_nms_top_n=post_nms_topn,
+                    nms_threshold=nms_thresh,
+                ),
+                bottoms,
             ),
-            bottoms,
-        ),
-    )
+        )
+        return
+    if len(tops) == 2:
+        r.some_tops(
+            (0, 1),
+            r.values(
+                caffe_ops.Proposal(
+                    stride=feat_stride,
+                    base_size=base_size,
+                    ratios=ratio,
+                    scales=scale,
+                    min_size=float(min_size),
+                    pre_nms_top_n=pre_nms_topn,
+                    post_nms_top_n=post_nms_topn,
+                    nms_threshold=nms_thresh,
+                ),
+                bottoms,
+                2,
+            ),
+        )
+        return
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:961")
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
@@ -1604,7 +1621,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2354", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2359", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2363", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:1269", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:1273", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:152", ("min", "max"), ()),
     "BN": Reader(
         read_bn,
@@ -1614,11 +1631,11 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:1464",
+        "schemas/known_layers.yaml:1468",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1221", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1225", ("group",), ()),
     "Permute": Reader(read_permute, "schemas/known_layers.yaml:758", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
@@ -1668,10 +1685,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ("scale_filler",),
     ),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:6", (), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1156", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1160", ("axis",), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1206",
+        "schemas/known_layers.yaml:1210",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

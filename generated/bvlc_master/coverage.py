@@ -1863,8 +1863,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:1275",
-        (Way("schemas/known_layers.yaml:1276", layers=("Swish",)),),
+        "schemas/known_layers.yaml:1279",
+        (Way("schemas/known_layers.yaml:1280", layers=("Swish",)),),
     ),
 }
 
@@ -2791,8 +2791,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:1269",
-        (Way("schemas/known_layers.yaml:1271", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:1273",
+        (Way("schemas/known_layers.yaml:1275", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(

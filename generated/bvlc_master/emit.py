@@ -3057,7 +3057,7 @@ def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:1276)."""
+    """Swish -> Swish (schemas/known_layers.yaml:1280)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
@@ -3455,5 +3455,5 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_3, "bvlc/mapping.yaml:1648"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:1276"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:1280"),)),
 }

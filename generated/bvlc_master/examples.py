@@ -232,7 +232,7 @@ EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Where", "bvlc/mapping.yaml:1640", "def example(x0: float32[2, 3], *, c0: bool[3] = [True, False, True], c1: float32[3] = [1.0, 2.0, 3.0]):\n    result = Where(c0, x0, c1)\n    return result"),
     ("Where", "bvlc/mapping.yaml:1640", "def example(x0: float32[2, 3], *, c0: bool[3] = [True, False, True], c1: float32[3] = [1.0, 2.0, 3.0]):\n    result = Where(c0, c1, x0)\n    return result"),
     ("Where", "bvlc/mapping.yaml:1640", "def example(x0: bool[2, 3], x1: float32[2, 3], x2: float32[2, 3]):\n    result = Where(x0, x1, x2)\n    return result"),
-    ("Swish", "schemas/known_layers.yaml:1275", "def example(x0: float32[2, 3]):\n    result = Swish(x0, alpha=1.5)\n    return result"),
+    ("Swish", "schemas/known_layers.yaml:1279", "def example(x0: float32[2, 3]):\n    result = Swish(x0, alpha=1.5)\n    return result"),
 )
 
 # what they refuse: last, where the condition stands that says no, empty for the whole rule
@@ -1341,7 +1341,7 @@ LAYERS: Final[tuple[LayerExample, ...]] = (
     ),
     LayerExample(
         "Swish",
-        "schemas/known_layers.yaml:1269",
+        "schemas/known_layers.yaml:1273",
         "Swish(float32[2, 3], beta=0.5)",
         layers.Swish(beta=0.5),
         ("float32[2, 3]",),

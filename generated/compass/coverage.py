@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:1479",
+        "schemas/known_layers.yaml:1483",
         (
             Way(
-                "schemas/known_layers.yaml:1480",
+                "schemas/known_layers.yaml:1484",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:1480", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:1484", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1875,8 +1875,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:1275",
-        (Way("schemas/known_layers.yaml:1276", layers=("Swish",)),),
+        "schemas/known_layers.yaml:1279",
+        (Way("schemas/known_layers.yaml:1280", layers=("Swish",)),),
     ),
     "LpNormalization": Entry(
         "schemas/known_layers.yaml:584",
@@ -1939,16 +1939,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1353",
+                "schemas/known_layers.yaml:1357",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1353",
+                        "schemas/known_layers.yaml:1357",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:1361",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -1957,8 +1957,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1213",
-        (Way("schemas/known_layers.yaml:1214", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1217",
+        (Way("schemas/known_layers.yaml:1218", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2885,8 +2885,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:1269",
-        (Way("schemas/known_layers.yaml:1271", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:1273",
+        (Way("schemas/known_layers.yaml:1275", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -2930,15 +2930,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1221",
+        "schemas/known_layers.yaml:1225",
         (
             Way(
-                "schemas/known_layers.yaml:1223",
+                "schemas/known_layers.yaml:1227",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1228",
+                        "schemas/known_layers.yaml:1232",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3028,15 +3028,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:1344",
+        "schemas/known_layers.yaml:1348",
         (
             Way(
-                "schemas/known_layers.yaml:1346",
+                "schemas/known_layers.yaml:1350",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1347",
+                        "schemas/known_layers.yaml:1351",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3045,19 +3045,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1206",
+        "schemas/known_layers.yaml:1210",
         (
             Way(
-                "schemas/known_layers.yaml:1208",
+                "schemas/known_layers.yaml:1212",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1209",
+                        "schemas/known_layers.yaml:1213",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1210",
+                        "schemas/known_layers.yaml:1214",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3130,10 +3130,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:1464",
+        "schemas/known_layers.yaml:1468",
         (
             Way(
-                "schemas/known_layers.yaml:1466",
+                "schemas/known_layers.yaml:1470",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3142,17 +3142,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1467",
+                        "schemas/known_layers.yaml:1471",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1468",
+                        "schemas/known_layers.yaml:1472",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1469",
+                        "schemas/known_layers.yaml:1473",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

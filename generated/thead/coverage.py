@@ -1909,22 +1909,22 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:992",
-        (Way("schemas/known_layers.yaml:993", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:996",
+        (Way("schemas/known_layers.yaml:997", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1213",
-        (Way("schemas/known_layers.yaml:1214", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1217",
+        (Way("schemas/known_layers.yaml:1218", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:968",
+        "schemas/known_layers.yaml:972",
         (
             Way(
-                "schemas/known_layers.yaml:969",
+                "schemas/known_layers.yaml:973",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:970",
+                        "schemas/known_layers.yaml:974",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2983,14 +2983,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:986",
+        "schemas/known_layers.yaml:990",
         (
             Way(
-                "schemas/known_layers.yaml:988",
+                "schemas/known_layers.yaml:992",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:989",
+                        "schemas/known_layers.yaml:993",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2999,19 +2999,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1206",
+        "schemas/known_layers.yaml:1210",
         (
             Way(
-                "schemas/known_layers.yaml:1208",
+                "schemas/known_layers.yaml:1212",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1209",
+                        "schemas/known_layers.yaml:1213",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1210",
+                        "schemas/known_layers.yaml:1214",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3023,20 +3023,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:961",
         (
             Way(
-                "schemas/known_layers.yaml:963",
+                "schemas/known_layers.yaml:967",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(
-                    Condition(
-                        "schemas/known_layers.yaml:964",
-                        "len(bottoms) == 3 and len(tops) == 1",
-                        "three bottoms are due: scores, deltas, the image's size; and one top",
-                    ),
-                    Condition(
-                        "schemas/known_layers.yaml:965",
-                        "len(ratio) > 0 and len(scale) > 0",
-                        "ratio and scale are due",
-                    ),
-                ),
+                conditions=(Condition("schemas/known_layers.yaml:967", "len(tops) == 1"),),
+            ),
+            Way(
+                "schemas/known_layers.yaml:969",
+                rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
+                conditions=(Condition("schemas/known_layers.yaml:969", "len(tops) == 2"),),
+            ),
+        ),
+        conditions=(
+            Condition(
+                "schemas/known_layers.yaml:964",
+                "len(bottoms) == 3",
+                "three bottoms are due: scores, deltas, the image's size",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:965",
+                "len(ratio) > 0 and len(scale) > 0",
+                "ratio and scale are due",
             ),
         ),
     ),
@@ -3075,7 +3081,7 @@ UNREAD: Final[tuple[str, ...]] = (
 DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped(
         "Reorg",
-        "schemas/known_layers.yaml:1113",
+        "schemas/known_layers.yaml:1117",
         "several meanings fit; say which by use: {Reorg: reorg.darknet or reorg.space_to_depth}",
     ),
 )

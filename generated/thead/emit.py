@@ -3152,7 +3152,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:993)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:997)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3165,7 +3165,7 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1214)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1218)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3184,12 +3184,13 @@ def emit_proposal(
     deltas: Value,
     info: Value,
     rois: Value,
+    own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:969)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:973)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:970")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:974")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:970")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:974")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -3202,7 +3203,7 @@ def emit_proposal(
             nms_thresh=op.nms_threshold,
         ),
         (scores, deltas, info),
-        tops=(rois,),
+        tops=(rois, own_scores),
     )
 
 
@@ -3603,7 +3604,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:929"),)),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output, "schemas/known_layers.yaml:267"),)),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:585"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:993"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1214"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:969"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:997"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1218"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:973"),)),
 }

@@ -1200,13 +1200,13 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:986)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:990)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:989")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:993")
     r.top(
         0,
         r.value(
@@ -1221,17 +1221,17 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1206)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1210)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1209")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1213")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1210")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1214")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1210")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1214")
     r.top(
         0,
         r.value(
@@ -1255,34 +1255,51 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     nms_thresh = param.nms_thresh if param.nms_thresh is not None else 0.7
     if len(bottoms) != 3:
         raise Refused(
-            "three bottoms are due: scores, deltas, the image's size; and one top",
-            "schemas/known_layers.yaml:964",
-        )
-    if len(tops) != 1:
-        raise Refused(
-            "three bottoms are due: scores, deltas, the image's size; and one top",
+            "three bottoms are due: scores, deltas, the image's size",
             "schemas/known_layers.yaml:964",
         )
     if not len(ratio) > 0:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:965")
     if not len(scale) > 0:
         raise Refused("ratio and scale are due", "schemas/known_layers.yaml:965")
-    r.top(
-        0,
-        r.value(
-            caffe_ops.Proposal(
-                stride=feat_stride,
-                base_size=base_size,
-                ratios=ratio,
-                scales=scale,
-                min_size=float(min_size),
-                pre_nms_top_n=pre_nms_topn,
-                post_nms_top_n=post_nms_topn,
-                nms_threshold=nms_thresh,
+    if len(tops) == 1:
+        r.top(
+            0,
+            r.value(
+                caffe_ops.Proposal(
+                    stride=feat_stride,
+                    base_size=base_size,
+                    ratios=ratio,
+                    scales=scale,
+                    min_size=float(min_size),
+                    pre_nms_top_n=pre_nms_topn,
+                    post_nms_top_n=post_nms_topn,
+                    nms_threshold=nms_thresh,
+                ),
+                bottoms,
             ),
-            bottoms,
-        ),
-    )
+        )
+        return
+    if len(tops) == 2:
+        r.some_tops(
+            (0, 1),
+            r.values(
+                caffe_ops.Proposal(
+                    stride=feat_stride,
+                    base_size=base_size,
+                    ratios=ratio,
+                    scales=scale,
+                    min_size=float(min_size),
+                    pre_nms_top_n=pre_nms_topn,
+                    post_nms_top_n=post_nms_topn,
+                    nms_threshold=nms_thresh,
+                ),
+                bottoms,
+                2,
+            ),
+        )
+        return
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:961")
 
 
 READERS: Final[Mapping[str, Reader]] = {
@@ -1531,13 +1548,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:986",
+        "schemas/known_layers.yaml:990",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1206",
+        "schemas/known_layers.yaml:1210",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

@@ -15,7 +15,7 @@ from caffeforge.runtime.references.suppression import suppressed
 
 @reference(caffe_ops.Proposal)
 def proposal(op: caffe_ops.Proposal, operands: Sequence[NDArray | None]) -> Sequence[NDArray]:
-    """Return float32 (found, 5): 0, then left, top, right, bottom in pixels; the best first.
+    """Return float32 (found, 5), the best first: 0, left, top, right, bottom in pixels; and their scores.
 
     Raises:
         GraphError: there is more than one image, or not one score and box for each anchor.
@@ -45,10 +45,12 @@ def proposal(op: caffe_ops.Proposal, operands: Sequence[NDArray | None]) -> Sequ
     large = (boxes[:, 2:] - boxes[:, :2] + 1 >= op.min_size * scale).all(1)
     boxes, own = boxes[large], own[large]
     order = np.argsort(-own, kind="stable")[: op.pre_nms_top_n if op.pre_nms_top_n > 0 else None]
-    boxes = boxes[order]
-    kept = suppressed(boxes, op.nms_threshold, end=1.0)
-    boxes = boxes[kept[: op.post_nms_top_n if op.post_nms_top_n > 0 else None]]
-    return [np.concatenate([np.zeros((len(boxes), 1)), boxes], 1).astype(np.float32)]
+    boxes, own = boxes[order], own[order]
+    kept = suppressed(boxes, op.nms_threshold, end=1.0)[
+        : op.post_nms_top_n if op.post_nms_top_n > 0 else None
+    ]
+    rois = np.concatenate([np.zeros((len(kept), 1)), boxes[kept]], 1)
+    return [rois.astype(np.float32), own[kept].astype(np.float32)]
 
 
 def anchors(base: int, ratios: Sequence[float], scales: Sequence[float]) -> NDArray:

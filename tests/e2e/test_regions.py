@@ -1,6 +1,6 @@
 """Faster R-CNN, R-FCN and SegNet of small size, in a dialect made here.
 
-The Caffe of the tests has Proposal and the unpooling, as MaxUnPool; for ROIPooling torchvision stands in.
+The Caffe of the tests has Proposal and the unpooling, as MaxUnPool; Sophgo's and torchvision have ROIPooling.
 """
 
 from __future__ import annotations
@@ -56,8 +56,6 @@ MAPPING = """backend: vendor
 extends: ssd
 types:
   MaxUnPool: max_unpool_param
-  Proposal: proposal_param
-  PSROIPooling: psroi_pooling_param
   ROIPooling: roi_pooling_param
 layers:
   MaxUnPool:
@@ -67,15 +65,6 @@ layers:
       places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))
       values = ScatterElements(full(flat, 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)
       tops[0] = Reshape(values, shape=[0, 0, dst_h, dst_w])
-  Proposal:
-    rewrite: |
-      tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale,
-        min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn,
-        nms_threshold=nms_thresh)
-  PSROIPooling:
-    rewrite: |
-      tops[0] = caffe.PSROIPooling(
-        *bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)
   ROIPooling:
     rewrite: tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)
 """
@@ -102,7 +91,7 @@ layer { name: "two" type: "Reshape" bottom: "score" top: "two"
 layer { name: "prob" type: "Softmax" bottom: "two" top: "prob" }
 layer { name: "back" type: "Reshape" bottom: "prob" top: "back"
   reshape_param { shape { dim: 0 dim: 12 dim: -1 dim: 0 } } }
-layer { name: "rois" type: "Proposal" bottom: "back" bottom: "box" bottom: "im_info" top: "rois"
+layer { name: "rois" type: "Proposal" bottom: "back" bottom: "box" bottom: "im_info" top: "rois" top: "own"
   proposal_param { feat_stride: 8 base_size: 8 min_size: 6
     ratio: 0.25 ratio: 1 ratio: 4 scale: SMALL scale: LARGE
     pre_nms_topn: 150 post_nms_topn: 20 nms_thresh: 0.7 } }
@@ -168,17 +157,52 @@ def loaded(folder: Path, dialect: Backend) -> LoadedNet:
 
 def test_regions_are_those_of_caffe(caffe: Witness, dialect: Backend, tmp_path: Path) -> None:
     """That Caffe's scales are sides in pixels; rows behind those found are left over."""
-    found = loaded(tmp_path, dialect).run(inputs(), ["rois", "prob"])
+    found = loaded(tmp_path, dialect).run(inputs(), ["rois", "own", "prob"])
     text = f"{INPUTS}{RPN.replace('SMALL', '16').replace('LARGE', '32')}"
     known = "\n".join(line for line in text.partition('layer { name: "rois"')[0].splitlines())
     files = vendor.write(
         tmp_path, known, {k: v for k, v in weights().items() if k not in ("fc", "cls", "maps")}
     )
     files[0].write_text(text)
-    expected = caffe.run(*files, inputs(), ["rois", "prob"])
+    expected = caffe.run(*files, inputs(), ["rois", "own", "prob"])
     assert difference(found["prob"], expected["prob"]) < 1e-5
     assert 8 < len(found["rois"]) <= 20
-    assert difference(found["rois"], expected["rois"][: len(found["rois"])]) < 1e-5
+    for name in ("rois", "own"):
+        assert difference(found[name], expected[name][: len(found[name])]) < 1e-5
+    assert found["own"].shape == found["rois"].shape[:1] and (np.diff(found["own"]) <= 0).all()
+
+
+def test_a_second_top_of_regions_may_be_left_out(dialect: Backend, tmp_path: Path) -> None:
+    both = loaded(tmp_path, dialect).run(inputs(), ["rois"])["rois"]
+    text = (tmp_path / "net.prototxt").read_text().replace(' top: "own"', "")
+    (tmp_path / "net.prototxt").write_text(text)
+    net = read_files(tmp_path / "net.prototxt", None, dialect)
+    for layer in net.layers:
+        layer.blobs = tuple(Dense(blob) for blob in weights().get(layer.name, ()))
+    np.testing.assert_array_equal(LoadedNet(net, dialect).run(inputs(), ["rois"])["rois"], both)
+
+
+def test_the_head_of_faster_rcnn_is_that_of_a_caffe_with_roi_pooling(
+    sophgo: Witness, dialect: Backend, tmp_path: Path
+) -> None:
+    """Real Caffe is given the map and the regions that we find, in four dimensions as its own are."""
+    names = ["pooled", "fc", "cls_prob"]
+    found = loaded(tmp_path, dialect).run(inputs(), ["c2", "rois", *names])
+    given = {"c2": found["c2"], "rois": found["rois"][None, None]}
+    text = "".join(
+        f'layer {{ name: "{name}" type: "Input" top: "{name}" input_param {{ shape {{ '
+        f"{' '.join(f'dim: {size}' for size in array.shape)} }} }} }}\n"
+        for name, array in given.items()
+    )
+    layers = HEADS.partition('layer { name: "maps"')[0]
+    files = vendor.write(
+        tmp_path, text + "layer {" + layers.split("layer {", 2)[2], {k: weights()[k] for k in ("fc", "cls")}
+    )
+    files[0].write_text(text + layers)
+    expected = sophgo.run(*files, given, names)
+    for name in names:
+        assert expected[name].std() > 0
+        assert difference(found[name], expected[name]) < 1e-5, name
 
 
 def test_the_heads_pool_what_torchvision_does(dialect: Backend, tmp_path: Path) -> None:

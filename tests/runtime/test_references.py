@@ -102,10 +102,11 @@ def test_proposals_stay_in_the_image_and_small_ones_go() -> None:
     scores = np.zeros((1, 4, 2, 3), np.float32)
     scores[0, 2:] = np.random.default_rng(3).uniform(0, 1, (2, 2, 3))
     deltas = np.zeros((1, 8, 2, 3), np.float32)
-    (rois,) = proposal(op, [scores, deltas, np.array([[32, 40, 2]], np.float32)])
+    rois, own = proposal(op, [scores, deltas, np.array([[32, 40, 2]], np.float32)])
     assert rois.shape == (3, 5)
     assert (rois[:, 1:] >= 0).all() and (rois[:, 3] <= 39).all() and (rois[:, 4] <= 31).all()
     assert (rois[:, 3:] - rois[:, 1:3] + 1 >= 24).all()  # only those of scale 2 are so large
+    assert np.isin(own, scores[0, 3]).all() and (np.diff(own) < 0).all()
 
 
 @pytest.mark.parametrize("channels", [3, 5])
