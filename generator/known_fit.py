@@ -66,7 +66,7 @@ def with_defaults(
         if param is None:
             continue
         old = base.messages.get(param.type) if base is not None else None
-        due = {f.name: f.default for f in old.fields} if old is not None else {}
+        due = {f.name: f.default for f in old.fields if f.label != "repeated"} if old is not None else {}
         due |= {form.name: form.default for form in fit.known.message}
         own |= {(param.type, form.name) for form in fit.known.message}
         fields = tuple(
@@ -98,9 +98,16 @@ def _misfit(known: KnownLayer, name: str, schema: ProtoSchema) -> str:
 
 
 def _has_form(field: ProtoField, form: Form, schema: ProtoSchema) -> bool:
-    values = [value for value, _ in schema.enums[field.type].values] if field.kind == "enum" else []
-    is_kind = field.kind in form.kinds and (field.label == "repeated") == form.repeated
-    return is_kind and all(word in values or word.endswith("?") for word in form.words)
+    if field.kind not in form.kinds or (field.label == "repeated") != form.repeated:
+        return False
+    if field.kind == "enum":
+        values = [value for value, _ in schema.enums[field.type].values]
+    else:
+        values = [f.name for f in schema.messages[field.type].fields] if field.kind == "message" else []
+        known = {word.rstrip("?") for word in form.words}
+        if form.words and not known.issuperset(values):
+            return False  # it may say something more
+    return all(word in values or word.endswith("?") for word in form.words)
 
 
 def _form(field: ProtoField) -> str:

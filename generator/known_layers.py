@@ -24,7 +24,8 @@ class Form:
 
     Attributes:
         kinds: a scalar's proto name, ``enum`` or ``message``; or several, of which any will do.
-        words: values that the enum must have; those with a ``?`` may be missing.
+        words: values that the enum must have, or the fields that the message has, if any are told; those with
+            a ``?`` may be missing.
         default: what a rule that leaves the field out means by that: what protobuf makes of an absent field,
             if None.
         optional: whether the field may be missing.
@@ -50,7 +51,8 @@ class KnownLayer:
         id: its name, as ``reorg.darknet``.
         fields: names under which LayerParameter may hold the parameters; none for layers without any.
         message: the form of the message's fields.
-        adds: whether the base has these layer types, and `message` is what a vendor added to their message.
+        adds: whether the base has these layer types, or that of `like_type`, and `message` is what a vendor
+            added to their message.
         is_open: whether the message may have any fields.
         types: the layer types that have this meaning.
         written: the layer type that `ops` name; one of `types` stands for it.
@@ -125,8 +127,9 @@ class _Reader(YamlReader):
         repeated = words[:1] == ["repeated"]
         kind, *values = words[1:] if repeated else words or [""]
         kinds = (kind, values[1]) if len(values) == 2 and values[0] == "or" else (kind,)
-        values = values if kind == "enum" else values[2:] if len(kinds) == 2 else values
-        if not {*SCALARS.values(), "enum", "message"}.issuperset(kinds) or (values and kind != "enum"):
+        has_words = kind in ("enum", "message")
+        values = values if has_words else values[2:] if len(kinds) == 2 else values
+        if not {*SCALARS.values(), "enum", "message"}.issuperset(kinds) or (values and not has_words):
             self._expected(node, "a type of protobuf, 'message', or 'enum' with values,")
         name = key.text.rstrip("?")
         held = _default(kind, default.strip()) if mark else None

@@ -15,7 +15,8 @@ def lay_over(base: Mapping, fits: Iterable[Fitted]) -> Mapping:
     An op's ways go before those that the mapping has, those of a fallback behind them.
     """
     for fit in fits:
-        base = _amended(base, fit) if fit.known.adds else _with_types(base, fit)
+        of_base = fit.known.adds and not fit.known.like_type
+        base = _amended(base, fit) if of_base else _with_types(base, fit)
         for ways, rule in ((fit.ops, _before), (fit.fallback, _behind)):
             for op, node in ways:
                 entry = rule(node, _entry(base, "ops", op.text))

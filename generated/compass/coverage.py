@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:833",
+        "schemas/known_layers.yaml:1179",
         (
             Way(
-                "schemas/known_layers.yaml:834",
+                "schemas/known_layers.yaml:1180",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:834",
+                        "schemas/known_layers.yaml:1180",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:836",
+                        "schemas/known_layers.yaml:1182",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:134",
+        "schemas/known_layers.yaml:161",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:135",
+                "schemas/known_layers.yaml:162",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:1483",
+        "schemas/known_layers.yaml:2277",
         (
             Way(
-                "schemas/known_layers.yaml:1484",
+                "schemas/known_layers.yaml:2278",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:1484", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2278", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -347,12 +347,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:162",
+        "schemas/known_layers.yaml:189",
         (
             Way(
-                "schemas/known_layers.yaml:163",
+                "schemas/known_layers.yaml:190",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:163", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:190", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:405",
@@ -1003,18 +1003,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:849",
+        "schemas/known_layers.yaml:1195",
         (
             Way(
-                "schemas/known_layers.yaml:850",
+                "schemas/known_layers.yaml:1196",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:850",
+                        "schemas/known_layers.yaml:1196",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:852",
+                        "schemas/known_layers.yaml:1198",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1802,12 +1802,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:767",
+        "schemas/known_layers.yaml:1100",
         (
             Way(
-                "schemas/known_layers.yaml:768",
+                "schemas/known_layers.yaml:1101",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:768", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1101", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1618",
@@ -1875,18 +1875,18 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:1279",
-        (Way("schemas/known_layers.yaml:1280", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2012",
+        (Way("schemas/known_layers.yaml:2013", layers=("Swish",)),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:584",
+        "schemas/known_layers.yaml:917",
         (
             Way(
-                "schemas/known_layers.yaml:585",
+                "schemas/known_layers.yaml:918",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:585",
+                        "schemas/known_layers.yaml:918",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1894,14 +1894,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:928",
+        "schemas/known_layers.yaml:1274",
         (
             Way(
-                "schemas/known_layers.yaml:929",
+                "schemas/known_layers.yaml:1275",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:930",
+                        "schemas/known_layers.yaml:1276",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1910,45 +1910,44 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:266",
+        "schemas/known_layers.yaml:337",
         (
             Way(
-                "schemas/known_layers.yaml:267",
+                "schemas/known_layers.yaml:338",
                 layers=("DetectionOutput",),
-                conditions=(
-                    Condition(
-                        "schemas/known_layers.yaml:268",
-                        'code in ("CORNER", "CENTER_SIZE", "CORNER_SIZE")',
-                        "the code is CORNER, CENTER_SIZE or CORNER_SIZE",
-                    ),
-                ),
+                conditions=(Condition("schemas/known_layers.yaml:338", 'code in ("CORNER", "CENTER_SIZE")'),),
+            ),
+            Way(
+                "schemas/known_layers.yaml:349",
+                layers=("DetectionOutput",),
+                conditions=(Condition("schemas/known_layers.yaml:349", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:388",
+        "schemas/known_layers.yaml:613",
         (
             Way(
-                "schemas/known_layers.yaml:389",
+                "schemas/known_layers.yaml:614",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:389",
+                        "schemas/known_layers.yaml:614",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1357",
+                "schemas/known_layers.yaml:2127",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:2127",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1361",
+                        "schemas/known_layers.yaml:2131",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -1957,8 +1956,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1217",
-        (Way("schemas/known_layers.yaml:1218", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1835",
+        (Way("schemas/known_layers.yaml:1836", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2539,7 +2538,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:822",
+        "schemas/known_layers.yaml:1168",
         (
             Way(
                 "bvlc/mapping.yaml:2151",
@@ -2629,7 +2628,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:830",
+                "schemas/known_layers.yaml:1176",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2885,42 +2884,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:1273",
-        (Way("schemas/known_layers.yaml:1275", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2006",
+        (Way("schemas/known_layers.yaml:2008", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:152",
+        "schemas/known_layers.yaml:179",
         (
             Way(
-                "schemas/known_layers.yaml:154",
+                "schemas/known_layers.yaml:181",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:155",
+                        "schemas/known_layers.yaml:182",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:156", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:183", "min <= max", "min is more than max"),
                 ),
             ),
         ),
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:566",
+        "schemas/known_layers.yaml:899",
         (
             Way(
-                "schemas/known_layers.yaml:568",
+                "schemas/known_layers.yaml:901",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:572",
+                        "schemas/known_layers.yaml:905",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:574",
+                        "schemas/known_layers.yaml:907",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2930,15 +2929,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1225",
+        "schemas/known_layers.yaml:1869",
         (
             Way(
-                "schemas/known_layers.yaml:1227",
+                "schemas/known_layers.yaml:1871",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1232",
+                        "schemas/known_layers.yaml:1876",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -2947,14 +2946,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:758",
+        "schemas/known_layers.yaml:1091",
         (
             Way(
-                "schemas/known_layers.yaml:760",
+                "schemas/known_layers.yaml:1093",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:763",
+                        "schemas/known_layers.yaml:1096",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2964,10 +2963,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:897",
+        "schemas/known_layers.yaml:1243",
         (
             Way(
-                "schemas/known_layers.yaml:899",
+                "schemas/known_layers.yaml:1245",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2975,27 +2974,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:905",
+                        "schemas/known_layers.yaml:1251",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:907",
+                        "schemas/known_layers.yaml:1253",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:909",
+                        "schemas/known_layers.yaml:1255",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:911",
+                        "schemas/known_layers.yaml:1257",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:913",
+                        "schemas/known_layers.yaml:1259",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3005,20 +3004,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:241",
+        "schemas/known_layers.yaml:312",
         (
             Way(
-                "schemas/known_layers.yaml:243",
+                "schemas/known_layers.yaml:314",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:246",
+                        "schemas/known_layers.yaml:317",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:248", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:319", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:250",
+                        "schemas/known_layers.yaml:321",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3028,15 +3027,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:1348",
+        "schemas/known_layers.yaml:2118",
         (
             Way(
-                "schemas/known_layers.yaml:1350",
+                "schemas/known_layers.yaml:2120",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1351",
+                        "schemas/known_layers.yaml:2121",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3045,19 +3044,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1210",
+        "schemas/known_layers.yaml:1827",
         (
             Way(
-                "schemas/known_layers.yaml:1212",
+                "schemas/known_layers.yaml:1829",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1213",
+                        "schemas/known_layers.yaml:1831",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1214",
+                        "schemas/known_layers.yaml:1832",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3066,10 +3065,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:368",
+        "schemas/known_layers.yaml:593",
         (
             Way(
-                "schemas/known_layers.yaml:370",
+                "schemas/known_layers.yaml:595",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3079,32 +3078,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:378",
+                        "schemas/known_layers.yaml:603",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:379",
+                        "schemas/known_layers.yaml:604",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:380",
+                        "schemas/known_layers.yaml:605",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:381",
+                        "schemas/known_layers.yaml:606",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:382",
+                        "schemas/known_layers.yaml:607",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:383",
+                        "schemas/known_layers.yaml:608",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3130,10 +3129,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:1468",
+        "schemas/known_layers.yaml:2262",
         (
             Way(
-                "schemas/known_layers.yaml:1470",
+                "schemas/known_layers.yaml:2264",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3142,17 +3141,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1471",
+                        "schemas/known_layers.yaml:2265",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1472",
+                        "schemas/known_layers.yaml:2266",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1473",
+                        "schemas/known_layers.yaml:2267",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3161,20 +3160,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:124",
+        "schemas/known_layers.yaml:151",
         (
             Way(
-                "schemas/known_layers.yaml:126",
+                "schemas/known_layers.yaml:153",
                 rewrite="tops[0] = Add(Mul(bottom, reshape(blobs[0], c)), reshape(blobs[1], c))",
                 let=(("c", "[bottom.shape[1]] + ones(bottom.rank - 2)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:128",
+                        "schemas/known_layers.yaml:155",
                         'bn_mode == "INFERENCE"',
                         "statistics of the batch are for training - bn_mode must be INFERENCE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:129",
+                        "schemas/known_layers.yaml:156",
                         "len(blobs) == 2",
                         "two blobs are due: factor and offset",
                     ),

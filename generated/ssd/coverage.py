@@ -1757,12 +1757,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:767",
+        "schemas/known_layers.yaml:1100",
         (
             Way(
-                "schemas/known_layers.yaml:768",
+                "schemas/known_layers.yaml:1101",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:768", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1101", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1618",
@@ -1830,14 +1830,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:928",
+        "schemas/known_layers.yaml:1274",
         (
             Way(
-                "schemas/known_layers.yaml:929",
+                "schemas/known_layers.yaml:1275",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:930",
+                        "schemas/known_layers.yaml:1276",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1846,30 +1846,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:266",
+        "schemas/known_layers.yaml:337",
         (
             Way(
-                "schemas/known_layers.yaml:267",
+                "schemas/known_layers.yaml:338",
                 layers=("DetectionOutput",),
-                conditions=(
-                    Condition(
-                        "schemas/known_layers.yaml:268",
-                        'code in ("CORNER", "CENTER_SIZE", "CORNER_SIZE")',
-                        "the code is CORNER, CENTER_SIZE or CORNER_SIZE",
-                    ),
-                ),
+                conditions=(Condition("schemas/known_layers.yaml:338", 'code in ("CORNER", "CENTER_SIZE")'),),
+            ),
+            Way(
+                "schemas/known_layers.yaml:349",
+                layers=("DetectionOutput",),
+                conditions=(Condition("schemas/known_layers.yaml:349", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:584",
+        "schemas/known_layers.yaml:917",
         (
             Way(
-                "schemas/known_layers.yaml:585",
+                "schemas/known_layers.yaml:918",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:585",
+                        "schemas/known_layers.yaml:918",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2796,14 +2795,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:758",
+        "schemas/known_layers.yaml:1091",
         (
             Way(
-                "schemas/known_layers.yaml:760",
+                "schemas/known_layers.yaml:1093",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:763",
+                        "schemas/known_layers.yaml:1096",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2813,10 +2812,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:897",
+        "schemas/known_layers.yaml:1243",
         (
             Way(
-                "schemas/known_layers.yaml:899",
+                "schemas/known_layers.yaml:1245",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2824,27 +2823,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:905",
+                        "schemas/known_layers.yaml:1251",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:907",
+                        "schemas/known_layers.yaml:1253",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:909",
+                        "schemas/known_layers.yaml:1255",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:911",
+                        "schemas/known_layers.yaml:1257",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:913",
+                        "schemas/known_layers.yaml:1259",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2854,20 +2853,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:241",
+        "schemas/known_layers.yaml:312",
         (
             Way(
-                "schemas/known_layers.yaml:243",
+                "schemas/known_layers.yaml:314",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:246",
+                        "schemas/known_layers.yaml:317",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:248", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:319", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:250",
+                        "schemas/known_layers.yaml:321",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2877,20 +2876,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:566",
+        "schemas/known_layers.yaml:899",
         (
             Way(
-                "schemas/known_layers.yaml:568",
+                "schemas/known_layers.yaml:901",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:572",
+                        "schemas/known_layers.yaml:905",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:574",
+                        "schemas/known_layers.yaml:907",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:833",
+        "schemas/known_layers.yaml:1179",
         (
             Way(
-                "schemas/known_layers.yaml:834",
+                "schemas/known_layers.yaml:1180",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:834",
+                        "schemas/known_layers.yaml:1180",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:836",
+                        "schemas/known_layers.yaml:1182",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:134",
+        "schemas/known_layers.yaml:161",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:135",
+                "schemas/known_layers.yaml:162",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -990,18 +990,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:849",
+        "schemas/known_layers.yaml:1195",
         (
             Way(
-                "schemas/known_layers.yaml:850",
+                "schemas/known_layers.yaml:1196",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:850",
+                        "schemas/known_layers.yaml:1196",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:852",
+                        "schemas/known_layers.yaml:1198",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1789,12 +1789,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:767",
+        "schemas/known_layers.yaml:1100",
         (
             Way(
-                "schemas/known_layers.yaml:768",
+                "schemas/known_layers.yaml:1101",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:768", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1101", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1618",
@@ -1862,14 +1862,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:928",
+        "schemas/known_layers.yaml:1274",
         (
             Way(
-                "schemas/known_layers.yaml:929",
+                "schemas/known_layers.yaml:1275",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:930",
+                        "schemas/known_layers.yaml:1276",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1878,30 +1878,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:266",
+        "schemas/known_layers.yaml:337",
         (
             Way(
-                "schemas/known_layers.yaml:267",
+                "schemas/known_layers.yaml:338",
                 layers=("DetectionOutput",),
-                conditions=(
-                    Condition(
-                        "schemas/known_layers.yaml:268",
-                        'code in ("CORNER", "CENTER_SIZE", "CORNER_SIZE")',
-                        "the code is CORNER, CENTER_SIZE or CORNER_SIZE",
-                    ),
-                ),
+                conditions=(Condition("schemas/known_layers.yaml:338", 'code in ("CORNER", "CENTER_SIZE")'),),
+            ),
+            Way(
+                "schemas/known_layers.yaml:349",
+                layers=("DetectionOutput",),
+                conditions=(Condition("schemas/known_layers.yaml:349", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:584",
+        "schemas/known_layers.yaml:917",
         (
             Way(
-                "schemas/known_layers.yaml:585",
+                "schemas/known_layers.yaml:918",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:585",
+                        "schemas/known_layers.yaml:918",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1909,22 +1908,22 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:996",
-        (Way("schemas/known_layers.yaml:997", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1389",
+        (Way("schemas/known_layers.yaml:1390", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1217",
-        (Way("schemas/known_layers.yaml:1218", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1835",
+        (Way("schemas/known_layers.yaml:1836", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:972",
+        "schemas/known_layers.yaml:1358",
         (
             Way(
-                "schemas/known_layers.yaml:973",
+                "schemas/known_layers.yaml:1359",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:974",
+                        "schemas/known_layers.yaml:1360",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2511,7 +2510,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:822",
+        "schemas/known_layers.yaml:1168",
         (
             Way(
                 "bvlc/mapping.yaml:2151",
@@ -2601,7 +2600,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:830",
+                "schemas/known_layers.yaml:1176",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2857,14 +2856,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:758",
+        "schemas/known_layers.yaml:1091",
         (
             Way(
-                "schemas/known_layers.yaml:760",
+                "schemas/known_layers.yaml:1093",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:763",
+                        "schemas/known_layers.yaml:1096",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2874,10 +2873,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:897",
+        "schemas/known_layers.yaml:1243",
         (
             Way(
-                "schemas/known_layers.yaml:899",
+                "schemas/known_layers.yaml:1245",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2885,27 +2884,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:905",
+                        "schemas/known_layers.yaml:1251",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:907",
+                        "schemas/known_layers.yaml:1253",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:909",
+                        "schemas/known_layers.yaml:1255",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:911",
+                        "schemas/known_layers.yaml:1257",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:913",
+                        "schemas/known_layers.yaml:1259",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2915,20 +2914,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:241",
+        "schemas/known_layers.yaml:312",
         (
             Way(
-                "schemas/known_layers.yaml:243",
+                "schemas/known_layers.yaml:314",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:246",
+                        "schemas/known_layers.yaml:317",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:248", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:319", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:250",
+                        "schemas/known_layers.yaml:321",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2938,20 +2937,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:566",
+        "schemas/known_layers.yaml:899",
         (
             Way(
-                "schemas/known_layers.yaml:568",
+                "schemas/known_layers.yaml:901",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:572",
+                        "schemas/known_layers.yaml:905",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:574",
+                        "schemas/known_layers.yaml:907",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2961,20 +2960,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:124",
+        "schemas/known_layers.yaml:151",
         (
             Way(
-                "schemas/known_layers.yaml:126",
+                "schemas/known_layers.yaml:153",
                 rewrite="tops[0] = Add(Mul(bottom, reshape(blobs[0], c)), reshape(blobs[1], c))",
                 let=(("c", "[bottom.shape[1]] + ones(bottom.rank - 2)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:128",
+                        "schemas/known_layers.yaml:155",
                         'bn_mode == "INFERENCE"',
                         "statistics of the batch are for training - bn_mode must be INFERENCE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:129",
+                        "schemas/known_layers.yaml:156",
                         "len(blobs) == 2",
                         "two blobs are due: factor and offset",
                     ),
@@ -2983,14 +2982,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:990",
+        "schemas/known_layers.yaml:1382",
         (
             Way(
-                "schemas/known_layers.yaml:992",
+                "schemas/known_layers.yaml:1384",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:993",
+                        "schemas/known_layers.yaml:1386",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2999,19 +2998,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1210",
+        "schemas/known_layers.yaml:1827",
         (
             Way(
-                "schemas/known_layers.yaml:1212",
+                "schemas/known_layers.yaml:1829",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1213",
+                        "schemas/known_layers.yaml:1831",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1214",
+                        "schemas/known_layers.yaml:1832",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3020,27 +3019,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:961",
+        "schemas/known_layers.yaml:1347",
         (
             Way(
-                "schemas/known_layers.yaml:967",
+                "schemas/known_layers.yaml:1353",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:967", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1353", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:969",
+                "schemas/known_layers.yaml:1355",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:969", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1355", "len(tops) == 2"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:964",
+                "schemas/known_layers.yaml:1350",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:965",
+                "schemas/known_layers.yaml:1351",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
@@ -3081,8 +3080,8 @@ UNREAD: Final[tuple[str, ...]] = (
 DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped(
         "Reorg",
-        "schemas/known_layers.yaml:1117",
-        "several meanings fit; say which by use: {Reorg: reorg.darknet or reorg.space_to_depth}",
+        "schemas/known_layers.yaml:1574",
+        "several meanings fit; say which by use: {Reorg: reorg.darknet or reorg.pass_through or reorg.space_to_depth}",
     ),
 )
 
@@ -3096,13 +3095,12 @@ KNOWN: Final[tuple[tuple[str, str], ...]] = (
 )
 
 # layer types of which several meanings are known
-OPEN: Final[tuple[tuple[str, str], ...]] = (("Reorg", "reorg.darknet or reorg.space_to_depth"),)
+OPEN: Final[tuple[tuple[str, str], ...]] = (
+    ("Reorg", "reorg.darknet or reorg.pass_through or reorg.space_to_depth"),
+)
 
 # parameter fields of the schema that nobody knows
 UNKNOWN: Final[tuple[str, ...]] = ("smooth_l1_loss_param", "upsample_param", "img_size_param")
 
 # (field, default): fields that the base does not know; that this default changes nothing is assumed
-ASSUMED: Final[tuple[tuple[str, str], ...]] = (
-    ("DetectionOutputParameter.objectness_score", "0.01"),
-    ("DropoutParameter.scale_train", "True"),
-)
+ASSUMED: Final[tuple[tuple[str, str], ...]] = (("DropoutParameter.scale_train", "True"),)

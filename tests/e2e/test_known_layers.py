@@ -14,11 +14,14 @@ from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.loaded import load
 from tests.docs.backends import application, build, written
-from tests.e2e.known_formulas import Floats, X
-from tests.e2e.known_layer_cases import CASES, Case
+from tests.e2e import vendor_layer_cases
+from tests.e2e.known_formulas import KERNEL, C, Floats, X
+from tests.e2e.known_layer_cases import CASES as COMMON
+from tests.e2e.known_layer_cases import Case
 from tests.generator.judge import Judge
 from tests.generator.known import ENTRIES, mapping, packs, proto
 
+CASES = [*COMMON, *vendor_layer_cases.CASES]
 EXAMPLES = [(known.id.text, text.text) for known in ENTRIES for text in known.example]
 WRITTEN = [(id, text) for id, text in EXAMPLES if not text.startswith("caffe.")]
 
@@ -63,7 +66,8 @@ def test_a_layer_computes_what_its_source_does(case: Case, tmp_path: Path) -> No
 def test_every_entry_has_a_case_or_is_tested_with_the_dialect_that_it_is_from() -> None:
     tested = {case.id for case in CASES}
     assert {known.id.text for known in ENTRIES} - tested == {
-        "detection_output", "prior_box", "proposal", "psroi_pooling",
+        "detection_output", "detection_output.plain", "prior_box", "prior_box.single", "proposal",
+        "psroi_pooling",
     }  # fmt: skip
 
 
@@ -81,7 +85,25 @@ def test_an_op_is_written_as_the_layer_and_read_back(id: str, op: str, tmp_path:
         ("depth_to_space", 'type: "DepthToSpace" depth_to_space_param { block_size: 2 }', "must be NCHW"),
         ("interp", 'type: "Interp" interp_param { height: 7 }', "a size or a factor is due"),
         ("interp.sized", 'type: "Interp" interp_param { zoom_factor: 2 }', "readers differ"),
-        ("layer_norm", 'type: "LayerNorm"', "elementwise_affine must be false"),
+        ("layer_norm", 'type: "LayerNorm"', "elementwise_affine and the number of blobs"),
+        ("upsample.stride", 'type: "Upsample" upsample_param { scale: 2 }', "is not known"),
+        (
+            "upsample.aligned",
+            'type: "Upsample" upsample_param { scale: 2 }',
+            "nearestneighbor_mode for one bottom",
+        ),
+        (
+            "resize_bilinear",
+            'type: "ResizeBilinear" resize_bilinear_param { output_height: 8 }',
+            "must be NCHW",
+        ),
+        (
+            "strided_slice",
+            'type: "StridedSlice" strided_slice_param { begin: 1 end: 2 }',
+            "without axes is not read",
+        ),
+        ("gather_v2", 'type: "GatherV2"', "two bottoms are due"),
+        ("lstm.junhyuk", 'type: "Lstm" lstm_param { num_output: 4 batch_size: 2 }', "three axes is due"),
         ("relu6", 'type: "ReLU6" relu6_param { negative_slope: 0.1 }', "negative_slope must be 0"),
         (
             "pooling.rounding",
@@ -93,3 +115,9 @@ def test_an_op_is_written_as_the_layer_and_read_back(id: str, op: str, tmp_path:
 def test_what_is_not_known_of_a_layer_is_refused(id: str, layer: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(CaffeforgeError, match=sentence):
         computed(Case(id, layer, (X,), X), tmp_path)
+
+
+def test_a_size_that_nobody_reads_there_is_refused(tmp_path: Path) -> None:
+    layer = 'type: "Convolution" convolution_param { num_output: 8 kernel_h: 3 kernel_w: 2 group: 8 hole: 2 }'
+    with pytest.raises(CaffeforgeError, match="hole is not read"):
+        computed(Case("convolution.hole", layer, (X,), X, (KERNEL, C[0])), tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from caffeforge.generator import known_layers, yaml_source
@@ -10,9 +11,8 @@ from caffeforge.generator.known_layers import Form, KnownLayer
 from caffeforge.generator.schema_folder import KNOWN_LAYERS, SCHEMAS
 
 PROTO = (SCHEMAS / "bvlc" / "caffe.proto").read_text(encoding="utf-8")
-SHARED = """
-message FreeParameter { optional float nms_threshold = 1; optional int32 top_k = 2; optional float eta = 3; }
-"""
+FREE = ("float nms_threshold = 1", "int32 top_k = 2", "float eta = 3")  # of messages that are parameters
+SHARED = f"message FreeParameter {{ {' '.join(f'optional {field};' for field in FREE)} }}\n"
 
 
 def _entries() -> list[KnownLayer]:
@@ -56,10 +56,11 @@ def proto(entries: Iterable[KnownLayer], *, extra: str = "", without: str = "") 
     for number, known in enumerate(entries):
         fields = [f for f in known.message if f.name != without]
         names = [f"E{number}_{form.name}" for form in fields]
-        text += "".join(_enum(form, name) for form, name in zip(fields, names, strict=True))
+        text += "".join(_type(form, name) for form, name in zip(fields, names, strict=True))
         lines = [_field(form, n + 90, name) for n, (form, name) in enumerate(zip(fields, names, strict=True))]
         if known.adds:
-            text = _with(text, "PoolingParameter", " ".join(lines))
+            (message,) = re.findall(rf"optional (\w+) {known.fields[0]} = \d+;", PROTO)[-1:]
+            text = _with(text, message, " ".join(lines))
         elif known.fields and not known.is_open:
             text += f"message New{number}Parameter {{ {' '.join(lines)} {extra} }}\n"
             text = _with(
@@ -70,7 +71,7 @@ def proto(entries: Iterable[KnownLayer], *, extra: str = "", without: str = "") 
 
 def mapping(entries: Sequence[KnownLayer]) -> str:
     """Return a mapping that takes entries by their first types, but those that extend a layer of the base."""
-    uses = ", ".join(f"{k.types[0].text}: {k.id.text}" for k in entries if not k.adds)
+    uses = ", ".join(f"{k.types[0].text}: {k.id.text}" for k in entries if k.like_type or not k.adds)
     return f"backend: vendorx\nextends: bvlc\nuse: {{{uses}}}\n"
 
 
@@ -80,7 +81,11 @@ def _with(text: str, message: str, fields: str) -> str:
     return text.replace(head, f"{head} {fields}")
 
 
-def _enum(form: Form, name: str) -> str:
+def _type(form: Form, name: str) -> str:
+    """Return the enum of a field, or its message where the form tells of what."""
+    if form.kinds[0] == "message" and form.words:
+        fields = [field for field in FREE if field.split()[1] in form.words]
+        return f"message {name}_ {{ {' '.join(f'optional {field};' for field in fields)} }}\n"
     if form.kinds[0] != "enum":
         return ""
     values = " ".join(f"{name}_{word.rstrip('?')} = {n};" for n, word in enumerate(form.words or ("NEW",)))
@@ -89,7 +94,9 @@ def _enum(form: Form, name: str) -> str:
 
 def _field(form: Form, number: int, name: str) -> str:
     """Return a field of a message of the due form and default."""
-    kind = {"enum": f"{name}_.Kind", "message": "FreeParameter"}.get(form.kinds[0], form.kinds[0])
+    own = {"enum": f"{name}_.Kind", "message": f"{name}_" if form.words else "FreeParameter"}
+    kind = own.get(form.kinds[0], form.kinds[0])
     value = str(form.default).lower() if isinstance(form.default, bool) else form.default
+    value = f'"{value}"' if kind == "string" else value
     default = f" [default = {value}]" if form.default is not None else ""
     return f"{'repeated' if form.repeated else 'optional'} {kind} {form.name} = {number}{default};"

@@ -51,7 +51,7 @@ def test_of_several_meanings_none_is_taken_until_use_says_which(tmp_path: Path) 
     package = generate(_folder(tmp_path, schema))
     assert "Reorg" not in package.files["read.py"] + package.files["emit.py"]
     (reason,) = _dropped(package)
-    assert "reorg.darknet or reorg.space_to_depth" in reason
+    assert "reorg.darknet or reorg.pass_through or reorg.space_to_depth" in reason
     darknet = generate(_folder(tmp_path, schema, "use: {Reorg: reorg.darknet}\n"))
     depth = generate(_folder(tmp_path, schema, "use: {Reorg: reorg.space_to_depth}\n"))
     assert "layers.Reorg(" not in darknet.files["emit.py"]
