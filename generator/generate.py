@@ -32,6 +32,7 @@ from caffeforge.generator.descriptor_file import SUFFIXES, schema_in
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.library import functions
+from caffeforge.generator.once import once
 from caffeforge.generator.python_text import Code, is_name
 from caffeforge.generator.schema_folder import RESERVED_BACKENDS, SCHEMAS, name_of, read_text
 
@@ -182,6 +183,7 @@ def _subset(folder: Path, base: Path, diagnostics: Diagnostics) -> Package:
     return Package(subset.backend.text, files)
 
 
+@once
 def _onnx_rules(text: str, file: Path, diagnostics: Diagnostics) -> onnx_rules.OnnxRules:
     root = yaml_source.load(text, str(file), diagnostics)
     return onnx_rules.read_rules(root, diagnostics) if root is not None else onnx_rules.OnnxRules((), ())
@@ -195,10 +197,15 @@ def hub_ops(diagnostics: Diagnostics) -> hub_schema.HubSchema:
 
 
 def _hub_schema(folder: Path, texts: Mapping[str, str], diagnostics: Diagnostics) -> hub_schema.HubSchema:
+    return _hub_of(folder, texts["opset.json"], texts["ops.yaml"], diagnostics)
+
+
+@once
+def _hub_of(folder: Path, opset: str, ops: str, diagnostics: Diagnostics) -> hub_schema.HubSchema:
     printer = Printer(functions(), diagnostics)
     places = (str(folder / "opset.json"), str(folder / "ops.yaml"))
-    schema = hub_schema.read(texts["opset.json"], texts["ops.yaml"], places, printer)
-    return hub_own.with_own_ops(schema, texts["ops.yaml"], places[1], printer)
+    schema = hub_schema.read(opset, ops, places, printer)
+    return hub_own.with_own_ops(schema, ops, places[1], printer)
 
 
 def _backend(folder: Path, proto_file: Path, includes: Sequence[Path], diagnostics: Diagnostics) -> Package:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from caffeforge.generator.types import ANY, Type, of_annotation
@@ -60,13 +62,16 @@ BUILTINS = {
 
 def functions(*paths: Path) -> dict[str, Function]:
     """Return the public functions of files by name, without importing them; none where there is no file."""
-    return {name: function for path in paths or LIBS for name, function in _of_file(path).items()}
+    texts = [path.read_bytes() for path in paths or LIBS if path.exists()]
+    return {name: function for text in texts for name, function in _of_text(text).items()}
 
 
-def _of_file(path: Path) -> dict[str, Function]:
+@cache
+def _of_text(text: bytes) -> Mapping[str, Function]:
+    """Return the functions of one file; it is read once for all backends of a run."""
     found: dict[str, Function] = {}
     aliases: dict[str, ast.expr] = {}
-    for node in ast.parse(path.read_bytes()).body if path.exists() else ():
+    for node in ast.parse(text).body:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             aliases[node.targets[0].id] = node.value
         elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):

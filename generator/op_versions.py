@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.hub_schema import Attribute, Formal, HubOp
+from caffeforge.generator.once import once
 from caffeforge.generator.opset_file import KINDS
 from caffeforge.generator.python_text import is_name
 
@@ -64,12 +65,14 @@ class Opset:
     ops: dict[str, int]
 
 
+@once
 def read(text: str, file: str, diagnostics: Diagnostics) -> OpVersions:
     """Return the versions; what is wrong goes to `diagnostics`."""
     nothing = OpVersions(0, 0, {})
     return _read(text, file, diagnostics, _versions, nothing, "op versions")
 
 
+@once
 def read_opset(text: str, file: str, diagnostics: Diagnostics) -> Opset:
     """Return an opset; what is wrong goes to `diagnostics`."""
     return _read(text, file, diagnostics, _opset, Opset(0, {}), "an opset")

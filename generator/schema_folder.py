@@ -15,6 +15,7 @@ from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.known_fit import Fitted, with_defaults
 from caffeforge.generator.known_meanings import KnownMeanings
 from caffeforge.generator.known_rules import lay_over
+from caffeforge.generator.once import once
 from caffeforge.generator.proto import ProtoSchema, joined
 from caffeforge.generator.python_text import is_name
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar
@@ -101,7 +102,9 @@ class _Loader:
         self.written_against: dict[str, ProtoSchema] = {}
         self.known_fields: set[Touched] = set()
         self.last: tuple[ProtoSchema | None, tuple[Fitted, ...]] = (None, ())  # of the folder read last
-        self.meanings = KnownMeanings(_known_layers(diagnostics), diagnostics)
+        self.meanings = KnownMeanings(
+            _known_layers(read_text(KNOWN_LAYERS, diagnostics), diagnostics), diagnostics
+        )
 
     def mapping(self, folder: Path, proto_file: Path, above: tuple[Path, ...]) -> Mapping | None:
         """Return a folder's mapping over those it extends, and remember its schema."""
@@ -179,8 +182,9 @@ class _Loader:
         return None
 
 
-def _known_layers(diagnostics: Diagnostics) -> list[known_layers.KnownLayer]:
-    root = yaml_source.load(read_text(KNOWN_LAYERS, diagnostics), str(KNOWN_LAYERS), diagnostics)
+@once
+def _known_layers(text: str, diagnostics: Diagnostics) -> list[known_layers.KnownLayer]:
+    root = yaml_source.load(text, str(KNOWN_LAYERS), diagnostics)
     return known_layers.read(root, diagnostics) if root is not None else []
 
 

@@ -101,7 +101,7 @@ def _written(entries: Iterable[tuple[Scalar, Node]], prefix: str = "") -> Iterat
 
 
 def _extra_blobs(entry: LayerEntry, rule: Rule, known: Iterable[str]) -> Iterator[tuple[str, Position]]:
-    if "blobs" not in known:
+    if entry.blobs and "blobs" not in known:
         for index in range(_blobs_read(rule), len(entry.blobs)):
             yield f"blobs[{index}]", entry.blobs[index].position
 
@@ -113,7 +113,7 @@ def _blobs_read(rule: Rule) -> int:
         if alternative.hook is not None:
             return MANY
         sources = [*sources_of(alternative), *(source for _, source in alternative.let)]
-        for source in sources:
+        for source in (source for source in sources if "blobs" in source.text):
             try:
                 tree = source.statements()
             except SourceError:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from caffeforge.generator.diagnostics import Position
 
 BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 ESCAPE = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[^\n\r])")
 
+SCALARS = 4096  # of which the places are remembered
 JOINED = re.compile(r"(?:\\(?:\r\n|[\n\r])[ \t]*)+")
 
 
@@ -39,9 +41,7 @@ class Written:
 
     def _raw_index(self, value: str, index: int) -> int:
         """Return the index in `raw`: what is no blank stands in both, in the same order."""
-        at = self._first()
-        for character in value[:index]:
-            at = self._after(at, character)
+        at = _indices(self, value)[index]
         return self._skipped(at) if index < len(value) and not value[index].isspace() else at
 
     def _first(self) -> int:
@@ -80,3 +80,12 @@ class Written:
                 break
             at = behind
         return at
+
+
+@lru_cache(maxsize=SCALARS)
+def _indices(written: Written, value: str) -> list[int]:
+    """Return where in ``raw`` each character of a value ends, with the value's begin before them."""
+    found = [written._first()]
+    for character in value:
+        found.append(written._after(found[-1], character))
+    return found

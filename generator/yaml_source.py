@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from caffeforge.generator.diagnostics import Diagnostics, Position
+from caffeforge.generator.once import once
 from caffeforge.generator.written import BREAK, Written
 from caffeforge.generator.yaml_flow import SHOWN, Flow
 
@@ -64,6 +65,7 @@ class Mapping:
 Node = Scalar | Sequence | Mapping
 
 
+@once
 def load(text: str, file: str, diagnostics: Diagnostics) -> Mapping | None:
     """Parse a YAML document whose top is a mapping; errors go to `diagnostics` and give None."""
     import yaml
