@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1179",
+        "schemas/known_layers.yaml:1185",
         (
             Way(
-                "schemas/known_layers.yaml:1180",
+                "schemas/known_layers.yaml:1186",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1180",
+                        "schemas/known_layers.yaml:1186",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1182",
+                        "schemas/known_layers.yaml:1188",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:161",
+        "schemas/known_layers.yaml:162",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:162",
+                "schemas/known_layers.yaml:163",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2277",
+        "schemas/known_layers.yaml:2288",
         (
             Way(
-                "schemas/known_layers.yaml:2278",
+                "schemas/known_layers.yaml:2289",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2278", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2289", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -347,12 +347,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:189",
+        "schemas/known_layers.yaml:191",
         (
             Way(
-                "schemas/known_layers.yaml:190",
+                "schemas/known_layers.yaml:192",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:190", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:192", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:405",
@@ -1003,18 +1003,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1195",
+        "schemas/known_layers.yaml:1201",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1202",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1196",
+                        "schemas/known_layers.yaml:1202",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1204",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1607,16 +1607,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1458", (Way("bvlc/mapping.yaml:1459", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1776",
+        "schemas/known_layers.yaml:1785",
         (
             Way(
-                "schemas/known_layers.yaml:1777",
+                "schemas/known_layers.yaml:1786",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1780", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1789", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1782",
+                        "schemas/known_layers.yaml:1791",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1815,12 +1815,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1100",
+        "schemas/known_layers.yaml:1106",
         (
             Way(
-                "schemas/known_layers.yaml:1101",
+                "schemas/known_layers.yaml:1107",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1101", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1107", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1618",
@@ -1888,18 +1888,18 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2012",
-        (Way("schemas/known_layers.yaml:2013", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2022",
+        (Way("schemas/known_layers.yaml:2023", layers=("Swish",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1274",
+        "schemas/known_layers.yaml:1280",
         (
             Way(
-                "schemas/known_layers.yaml:1275",
+                "schemas/known_layers.yaml:1281",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1276",
+                        "schemas/known_layers.yaml:1282",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1908,29 +1908,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:337",
+        "schemas/known_layers.yaml:340",
         (
             Way(
-                "schemas/known_layers.yaml:338",
+                "schemas/known_layers.yaml:341",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:338", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:341", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:349",
+                "schemas/known_layers.yaml:352",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:349", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:352", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:917",
+        "schemas/known_layers.yaml:922",
         (
             Way(
-                "schemas/known_layers.yaml:918",
+                "schemas/known_layers.yaml:923",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:918",
+                        "schemas/known_layers.yaml:923",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1938,18 +1938,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1835",
-        (Way("schemas/known_layers.yaml:1836", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1844",
+        (Way("schemas/known_layers.yaml:1845", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1358",
+        "schemas/known_layers.yaml:1364",
         (
             Way(
-                "schemas/known_layers.yaml:1359",
+                "schemas/known_layers.yaml:1365",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1360",
+                        "schemas/known_layers.yaml:1366",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1958,14 +1958,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:641",
+        "schemas/known_layers.yaml:645",
         (
             Way(
-                "schemas/known_layers.yaml:642",
+                "schemas/known_layers.yaml:646",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:642",
+                        "schemas/known_layers.yaml:646",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2551,7 +2551,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1168",
+        "schemas/known_layers.yaml:1174",
         (
             Way(
                 "bvlc/mapping.yaml:2151",
@@ -2641,7 +2641,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1176",
+                "schemas/known_layers.yaml:1182",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2897,42 +2897,43 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2006",
-        (Way("schemas/known_layers.yaml:2008", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2016",
+        (Way("schemas/known_layers.yaml:2018", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:179",
+        "schemas/known_layers.yaml:180",
         (
             Way(
-                "schemas/known_layers.yaml:181",
+                "schemas/known_layers.yaml:182",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:182",
+                        "schemas/known_layers.yaml:184",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:183", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:185", "min <= max", "min is more than max"),
                 ),
             ),
         ),
+        witness="tpu_mlir",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:151",
+        "schemas/known_layers.yaml:152",
         (
             Way(
-                "schemas/known_layers.yaml:153",
+                "schemas/known_layers.yaml:154",
                 rewrite="tops[0] = Add(Mul(bottom, reshape(blobs[0], c)), reshape(blobs[1], c))",
                 let=(("c", "[bottom.shape[1]] + ones(bottom.rank - 2)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:155",
+                        "schemas/known_layers.yaml:156",
                         'bn_mode == "INFERENCE"',
                         "statistics of the batch are for training - bn_mode must be INFERENCE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:156",
+                        "schemas/known_layers.yaml:157",
                         "len(blobs) == 2",
                         "two blobs are due: factor and offset",
                     ),
@@ -2941,10 +2942,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2262",
+        "schemas/known_layers.yaml:2273",
         (
             Way(
-                "schemas/known_layers.yaml:2264",
+                "schemas/known_layers.yaml:2275",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2953,17 +2954,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2265",
+                        "schemas/known_layers.yaml:2276",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2266",
+                        "schemas/known_layers.yaml:2277",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2267",
+                        "schemas/known_layers.yaml:2278",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -2972,31 +2973,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1869",
+        "schemas/known_layers.yaml:1878",
         (
             Way(
-                "schemas/known_layers.yaml:1871",
+                "schemas/known_layers.yaml:1880",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1876",
+                        "schemas/known_layers.yaml:1886",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
                 ),
             ),
         ),
+        witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1091",
+        "schemas/known_layers.yaml:1097",
         (
             Way(
-                "schemas/known_layers.yaml:1093",
+                "schemas/known_layers.yaml:1099",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1096",
+                        "schemas/known_layers.yaml:1102",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3006,10 +3008,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1243",
+        "schemas/known_layers.yaml:1249",
         (
             Way(
-                "schemas/known_layers.yaml:1245",
+                "schemas/known_layers.yaml:1251",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3017,27 +3019,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1251",
+                        "schemas/known_layers.yaml:1257",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1253",
+                        "schemas/known_layers.yaml:1259",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1255",
+                        "schemas/known_layers.yaml:1261",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1257",
+                        "schemas/known_layers.yaml:1263",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1259",
+                        "schemas/known_layers.yaml:1265",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3047,20 +3049,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:312",
+        "schemas/known_layers.yaml:315",
         (
             Way(
-                "schemas/known_layers.yaml:314",
+                "schemas/known_layers.yaml:317",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:317",
+                        "schemas/known_layers.yaml:320",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:319", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:322", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:321",
+                        "schemas/known_layers.yaml:324",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3070,20 +3072,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:899",
+        "schemas/known_layers.yaml:904",
         (
             Way(
-                "schemas/known_layers.yaml:901",
+                "schemas/known_layers.yaml:906",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:905",
+                        "schemas/known_layers.yaml:910",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:907",
+                        "schemas/known_layers.yaml:912",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3101,38 +3103,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 let=(("channels", "bottoms[1].shape[1]"), ("ones_behind", "ones(bottoms[1].rank - 2)")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:9",
+                        "schemas/known_layers.yaml:10",
                         "len(bottoms) == 3",
                         "three bottoms are due: a factor for each channel, x and y",
                     ),
                 ),
             ),
         ),
+        witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1777",
         (
             Way(
-                "schemas/known_layers.yaml:1771",
+                "schemas/known_layers.yaml:1779",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
         ),
+        witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1827",
+        "schemas/known_layers.yaml:1836",
         (
             Way(
-                "schemas/known_layers.yaml:1829",
+                "schemas/known_layers.yaml:1838",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1831",
+                        "schemas/known_layers.yaml:1840",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1832",
+                        "schemas/known_layers.yaml:1841",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3141,51 +3145,51 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1353",
         (
             Way(
-                "schemas/known_layers.yaml:1353",
+                "schemas/known_layers.yaml:1359",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1353", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1359", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1355",
+                "schemas/known_layers.yaml:1361",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1355", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1361", "len(tops) == 2"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1350",
+                "schemas/known_layers.yaml:1356",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1351",
+                "schemas/known_layers.yaml:1357",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:632",
+        "schemas/known_layers.yaml:636",
         (
             Way(
-                "schemas/known_layers.yaml:634",
+                "schemas/known_layers.yaml:638",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:635",
+                        "schemas/known_layers.yaml:639",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:636",
+                        "schemas/known_layers.yaml:640",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:638",
+                        "schemas/known_layers.yaml:642",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),

@@ -1757,12 +1757,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1100",
+        "schemas/known_layers.yaml:1106",
         (
             Way(
-                "schemas/known_layers.yaml:1101",
+                "schemas/known_layers.yaml:1107",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1101", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1107", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1618",
@@ -1830,14 +1830,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1274",
+        "schemas/known_layers.yaml:1280",
         (
             Way(
-                "schemas/known_layers.yaml:1275",
+                "schemas/known_layers.yaml:1281",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1276",
+                        "schemas/known_layers.yaml:1282",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1846,29 +1846,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:337",
+        "schemas/known_layers.yaml:340",
         (
             Way(
-                "schemas/known_layers.yaml:338",
+                "schemas/known_layers.yaml:341",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:338", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:341", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:349",
+                "schemas/known_layers.yaml:352",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:349", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:352", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:917",
+        "schemas/known_layers.yaml:922",
         (
             Way(
-                "schemas/known_layers.yaml:918",
+                "schemas/known_layers.yaml:923",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:918",
+                        "schemas/known_layers.yaml:923",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2795,14 +2795,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1091",
+        "schemas/known_layers.yaml:1097",
         (
             Way(
-                "schemas/known_layers.yaml:1093",
+                "schemas/known_layers.yaml:1099",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1096",
+                        "schemas/known_layers.yaml:1102",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2812,10 +2812,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1243",
+        "schemas/known_layers.yaml:1249",
         (
             Way(
-                "schemas/known_layers.yaml:1245",
+                "schemas/known_layers.yaml:1251",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2823,27 +2823,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1251",
+                        "schemas/known_layers.yaml:1257",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1253",
+                        "schemas/known_layers.yaml:1259",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1255",
+                        "schemas/known_layers.yaml:1261",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1257",
+                        "schemas/known_layers.yaml:1263",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1259",
+                        "schemas/known_layers.yaml:1265",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2853,20 +2853,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:312",
+        "schemas/known_layers.yaml:315",
         (
             Way(
-                "schemas/known_layers.yaml:314",
+                "schemas/known_layers.yaml:317",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:317",
+                        "schemas/known_layers.yaml:320",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:319", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:322", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:321",
+                        "schemas/known_layers.yaml:324",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2876,20 +2876,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:899",
+        "schemas/known_layers.yaml:904",
         (
             Way(
-                "schemas/known_layers.yaml:901",
+                "schemas/known_layers.yaml:906",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:905",
+                        "schemas/known_layers.yaml:910",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:907",
+                        "schemas/known_layers.yaml:912",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),

@@ -2882,9 +2882,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1101)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1107)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1101")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1107")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -2983,11 +2983,11 @@ def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1275)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1281)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1276")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1282")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1276")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1282")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3015,9 +3015,9 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:338)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:341)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:338")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:341")
     e.layer(
         layers.DetectionOutput(
             num_classes=op.num_classes,
@@ -3046,9 +3046,9 @@ def emit_detection_output_2(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:349)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:352)."""
     if op.code != "CORNER_SIZE":
-        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:349")
+        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:352")
     e.layer(
         layers.DetectionOutput(
             num_classes=op.num_classes,
@@ -3070,17 +3070,17 @@ def emit_detection_output_2(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:918)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:923)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:918")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:923")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:918")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:923")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:918")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:923")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
-        blobs=(lib.full((1,), 1.0),),
+        blobs=(lib.full((), 1.0),),
         tops=(output,),
     )
 
@@ -3458,7 +3458,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1608"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1101"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1107"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1618"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1620"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1625"),
@@ -3472,12 +3472,12 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_3, "bvlc/mapping.yaml:1648"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1275"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1281"),)),
     caffe_ops.DetectionOutput: Rule(
         (
-            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:338"),
-            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:349"),
+            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:341"),
+            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:352"),
         ),
     ),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:918"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:923"),)),
 }

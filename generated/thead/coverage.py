@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1179",
+        "schemas/known_layers.yaml:1185",
         (
             Way(
-                "schemas/known_layers.yaml:1180",
+                "schemas/known_layers.yaml:1186",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1180",
+                        "schemas/known_layers.yaml:1186",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1182",
+                        "schemas/known_layers.yaml:1188",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:161",
+        "schemas/known_layers.yaml:162",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:162",
+                "schemas/known_layers.yaml:163",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -990,18 +990,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1195",
+        "schemas/known_layers.yaml:1201",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1202",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1196",
+                        "schemas/known_layers.yaml:1202",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1204",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1789,12 +1789,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1100",
+        "schemas/known_layers.yaml:1106",
         (
             Way(
-                "schemas/known_layers.yaml:1101",
+                "schemas/known_layers.yaml:1107",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1101", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1107", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1618",
@@ -1862,14 +1862,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1274",
+        "schemas/known_layers.yaml:1280",
         (
             Way(
-                "schemas/known_layers.yaml:1275",
+                "schemas/known_layers.yaml:1281",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1276",
+                        "schemas/known_layers.yaml:1282",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1878,29 +1878,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:337",
+        "schemas/known_layers.yaml:340",
         (
             Way(
-                "schemas/known_layers.yaml:338",
+                "schemas/known_layers.yaml:341",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:338", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:341", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:349",
+                "schemas/known_layers.yaml:352",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:349", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:352", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:917",
+        "schemas/known_layers.yaml:922",
         (
             Way(
-                "schemas/known_layers.yaml:918",
+                "schemas/known_layers.yaml:923",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:918",
+                        "schemas/known_layers.yaml:923",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1908,22 +1908,22 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1389",
-        (Way("schemas/known_layers.yaml:1390", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1395",
+        (Way("schemas/known_layers.yaml:1396", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1835",
-        (Way("schemas/known_layers.yaml:1836", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1844",
+        (Way("schemas/known_layers.yaml:1845", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1358",
+        "schemas/known_layers.yaml:1364",
         (
             Way(
-                "schemas/known_layers.yaml:1359",
+                "schemas/known_layers.yaml:1365",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1360",
+                        "schemas/known_layers.yaml:1366",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2510,7 +2510,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1168",
+        "schemas/known_layers.yaml:1174",
         (
             Way(
                 "bvlc/mapping.yaml:2151",
@@ -2600,7 +2600,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1176",
+                "schemas/known_layers.yaml:1182",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2856,14 +2856,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1091",
+        "schemas/known_layers.yaml:1097",
         (
             Way(
-                "schemas/known_layers.yaml:1093",
+                "schemas/known_layers.yaml:1099",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1096",
+                        "schemas/known_layers.yaml:1102",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2873,10 +2873,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1243",
+        "schemas/known_layers.yaml:1249",
         (
             Way(
-                "schemas/known_layers.yaml:1245",
+                "schemas/known_layers.yaml:1251",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2884,27 +2884,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1251",
+                        "schemas/known_layers.yaml:1257",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1253",
+                        "schemas/known_layers.yaml:1259",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1255",
+                        "schemas/known_layers.yaml:1261",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1257",
+                        "schemas/known_layers.yaml:1263",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1259",
+                        "schemas/known_layers.yaml:1265",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2914,20 +2914,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:312",
+        "schemas/known_layers.yaml:315",
         (
             Way(
-                "schemas/known_layers.yaml:314",
+                "schemas/known_layers.yaml:317",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:317",
+                        "schemas/known_layers.yaml:320",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:319", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:322", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:321",
+                        "schemas/known_layers.yaml:324",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2937,20 +2937,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:899",
+        "schemas/known_layers.yaml:904",
         (
             Way(
-                "schemas/known_layers.yaml:901",
+                "schemas/known_layers.yaml:906",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:905",
+                        "schemas/known_layers.yaml:910",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:907",
+                        "schemas/known_layers.yaml:912",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2960,20 +2960,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:151",
+        "schemas/known_layers.yaml:152",
         (
             Way(
-                "schemas/known_layers.yaml:153",
+                "schemas/known_layers.yaml:154",
                 rewrite="tops[0] = Add(Mul(bottom, reshape(blobs[0], c)), reshape(blobs[1], c))",
                 let=(("c", "[bottom.shape[1]] + ones(bottom.rank - 2)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:155",
+                        "schemas/known_layers.yaml:156",
                         'bn_mode == "INFERENCE"',
                         "statistics of the batch are for training - bn_mode must be INFERENCE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:156",
+                        "schemas/known_layers.yaml:157",
                         "len(blobs) == 2",
                         "two blobs are due: factor and offset",
                     ),
@@ -2982,14 +2982,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1382",
+        "schemas/known_layers.yaml:1388",
         (
             Way(
-                "schemas/known_layers.yaml:1384",
+                "schemas/known_layers.yaml:1390",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1386",
+                        "schemas/known_layers.yaml:1392",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2998,19 +2998,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1827",
+        "schemas/known_layers.yaml:1836",
         (
             Way(
-                "schemas/known_layers.yaml:1829",
+                "schemas/known_layers.yaml:1838",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1831",
+                        "schemas/known_layers.yaml:1840",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1832",
+                        "schemas/known_layers.yaml:1841",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3019,27 +3019,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1353",
         (
             Way(
-                "schemas/known_layers.yaml:1353",
+                "schemas/known_layers.yaml:1359",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1353", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1359", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1355",
+                "schemas/known_layers.yaml:1361",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1355", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1361", "len(tops) == 2"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1350",
+                "schemas/known_layers.yaml:1356",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1351",
+                "schemas/known_layers.yaml:1357",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
@@ -3080,7 +3080,7 @@ UNREAD: Final[tuple[str, ...]] = (
 DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped(
         "Reorg",
-        "schemas/known_layers.yaml:1574",
+        "schemas/known_layers.yaml:1581",
         "several meanings fit; say which by use: {Reorg: reorg.darknet or reorg.pass_through or reorg.space_to_depth}",
     ),
 )

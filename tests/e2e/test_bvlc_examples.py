@@ -40,13 +40,24 @@ def check(
     assert not {name: why for name, why in wrong.items() if why}
 
 
-def check_ops(backend: Backend, witness: Witness, folder: Path, lacks: Collection[str] = ()) -> None:
-    """Run the examples of ops that are not written as layers that the witness `lacks`."""
+def check_ops(
+    backend: Backend,
+    witness: Witness,
+    folder: Path,
+    lacks: Collection[str] = (),
+    *,
+    inherited: bool = False,
+) -> int:
+    """Run the examples of ops that are not written as layers that the witness `lacks`; return how many ran.
+
+    With `inherited` those of the rules that the backend has from its base run too.
+    """
     whole = Graph("examples", [], [], [])
+    ran = 0
     inputs: Arrays = {}
     expected: Arrays = {}
     for index, example in enumerate(examples_of(backend)):
-        if example.refused is not None or not _is_own(example.rule, backend):
+        if example.refused is not None or not (inherited or _is_own(example.rule, backend)):
             continue
         graph = renamed(graph_of(example.text, backend), f"{example.subject.replace('.', '_')}{index}")
         if any(call.param.TYPE in lacks for call in legalize(graph, backend)):
@@ -57,7 +68,9 @@ def check_ops(backend: Backend, witness: Witness, folder: Path, lacks: Collectio
         whole.inputs += graph.inputs
         whole.outputs += graph.outputs
         whole.nodes += graph.nodes
+        ran += 1
     check(assemble(whole, legalize(whole, backend), backend), backend, inputs, expected, witness, folder)
+    return ran
 
 
 def _is_own(rule: str, backend: Backend) -> bool:

@@ -14,6 +14,7 @@ TABLES = checkout.ROOT.parent / "shared" / "dialects" / "facts"
 FACTS = {
     "acuity": "acuitylite",
     "compass": "armchina_compass",
+    "sophgo": "sophgo_caffe",
     "thead": "thead",
 }
 
