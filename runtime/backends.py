@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import sha256
 from importlib import import_module, util
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -35,8 +35,12 @@ def onnx_names() -> list[str]:
 
 def all_names() -> list[str]:
     """Return the names of all backends that are installed."""
-    plugged = [point.name for point in entry_points(group=GROUP)]
-    return sorted({*_generated(), *plugged})
+    return sorted({*_generated(), *_plugged()})
+
+
+def _plugged() -> dict[str, EntryPoint]:
+    """Return what installed packages announce, by name; all of them are searched, which takes a while."""
+    return {point.name: point for point in entry_points(group=GROUP)}
 
 
 def _generated() -> list[str]:
@@ -54,7 +58,9 @@ def _folder_of(name: str) -> Path:
 
 def dialects() -> list[Backend]:
     """Return all installed Caffe dialects."""
-    return [found for found in map(find, names()) if isinstance(found, Backend)]
+    plugged = _plugged()
+    each = [_named(name, plugged) for name in sorted({*_generated(), *plugged})]
+    return [found for found in each if isinstance(found, Backend)]
 
 
 def find(backend: str | Path | Backend) -> Backend:
@@ -85,13 +91,18 @@ def find_any(backend: str | Path | Backend | OnnxBackend) -> Backend | OnnxBacke
         return backend
     if isinstance(backend, Path):
         return _from_folder(backend)
-    for point in entry_points(group=GROUP, name=backend):
-        return _checked(_imported(point.load, backend), backend)
-    if backend not in all_names() and Path(backend).is_dir():
+    plugged = _plugged()
+    if backend in plugged or backend in _generated():
+        return _named(backend, plugged)
+    if Path(backend).is_dir():
         return _from_folder(Path(backend))
-    if backend not in all_names():
-        raise _missing(backend)
-    return _checked(_imported(partial(import_module, f"caffeforge.generated.{backend}"), backend), backend)
+    raise _missing(backend)
+
+
+def _named(name: str, plugged: Mapping[str, EntryPoint]) -> Backend | OnnxBackend:
+    """Return a backend that is there; an installed package's goes before the one that caffeforge brings."""
+    load = plugged[name].load if name in plugged else partial(import_module, f"caffeforge.generated.{name}")
+    return _checked(_imported(load, name), name)
 
 
 def _from_folder(folder: Path) -> Backend | OnnxBackend:
