@@ -12,6 +12,7 @@ from caffeforge.generator import (
     custom_ops,
     hub_own,
     message_classes,
+    net_constraints,
     older_schemas,
 )
 from caffeforge.generator.arrival import EMPTY, Arrival
@@ -77,8 +78,16 @@ def files(
     older = older_schemas.values(mapping.layers)
     emit = Emitters(schema, types, hub, printer, inheritance, older).context(mapping.ops, mapping.net)
     readers = Readers(schema, types, hub, printer, inheritance)
-    constraints = [rule for rule in mapping.constraints if rule.type.text not in mapping.unread]
+    constraints = [
+        r for r in mapping.constraints if r.type.text not in (net_constraints.ANY, *mapping.unread)
+    ]
+    limits = {rule.type.text: rule.require for rule in mapping.constraints}
+    whole = {
+        net_constraints.ANY: limits.get(net_constraints.ANY, ()),
+        net_constraints.NET: mapping.net.require,
+    }
     read = readers.context(mapping.layers) | readers.constraints(constraints, mapping.layers)
+    read |= net_constraints.context(whole, printer, types, inheritance)
     patterns = Patterns(hub, printer).context(mapping.patterns)
     examples = example_tables(Examples(hub.ops, printer), mapping.ops, mapping.patterns)
     layer_examples = LayerExamples(schema, types, printer, inheritance)
@@ -96,6 +105,7 @@ def files(
         "proto_package": literal(schema.package),
         "skeleton": skeleton,
         "net": net,
+        "whole": read["whole"],
     }
     layers = message_classes.context(schema, types, schema.file.rpartition("/")[2])
     covered = coverage.backend_context(mapping, types, inheritance.dropped, found)

@@ -18,6 +18,7 @@ from caffeforge.generator.mapping import (
     Rule,
 )
 from caffeforge.generator.names import place
+from caffeforge.generator.net_constraints import NET
 from caffeforge.generator.python_text import Code, call, dict_of, literal, tuple_of
 from caffeforge.generator.source import Source
 
@@ -45,13 +46,13 @@ def backend_context(
     gone = {(d.subject, d.rule) for d in dropped}
     read = {r.name.text for r in mapping.layers if (r.name.text, place(r.name.position)) not in gone}
     unread = [str(literal(name)) for name in known if name not in read]
+    limits = [(r.type.text, r.require) for r in mapping.constraints if not _is_gone(r, gone)]
+    limits += [(NET, mapping.net.require)] if mapping.net.require else []
     lost = [call("Dropped", [literal(d.subject), literal(d.rule), literal(d.reason)], 0) for d in dropped]
     return {
         "ops": _entries("OPS", mapping.ops, gone),
         "layers": _entries("LAYERS", [rule for rule in mapping.layers if rule.name.text in known], gone),
-        "constraints": _constraints(
-            [r for r in mapping.constraints if (r.type.text, place(r.type.position)) not in gone]
-        ),
+        "constraints": _constraints(limits),
         "patterns": _patterns("PATTERNS", mapping.patterns),
         "unread": tuple_of("UNREAD: Final[tuple[str, ...]] = ", unread, 0),
         "dropped": tuple_of("DROPPED: Final[tuple[Dropped, ...]] = ", lost, 0),
@@ -62,6 +63,10 @@ def backend_context(
             "UNKNOWN: Final[tuple[str, ...]] = ", [str(literal(f.name)) for f in found.unknown], 0
         ),
     }
+
+
+def _is_gone(rule: ConstraintRule, gone: set[tuple[str, str]]) -> bool:
+    return (rule.type.text, place(rule.type.position)) in gone
 
 
 def _pairs(table: str, pairs: Sequence[tuple[str, str]]) -> Code:
@@ -129,8 +134,8 @@ def _way(alternative: Alternative, lets: int, requires: int) -> str:
     return str(call("Way", args, 0, margin=20))
 
 
-def _constraints(rules: Sequence[ConstraintRule]) -> Code:
-    printed = [f"{literal(r.type.text)}: {_conditions([_required(c) for c in r.require])}" for r in rules]
+def _constraints(limits: Iterable[tuple[str, Sequence[Condition]]]) -> Code:
+    printed = [f"{literal(kind)}: {_conditions([_required(c) for c in held])}" for kind, held in limits]
     return dict_of("CONSTRAINTS: Final[Mapping[str, tuple[Condition, ...]]] = ", printed, 0)
 
 

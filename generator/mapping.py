@@ -90,7 +90,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class ConstraintRule:
-    """What a chip refuses of one layer type although the schema allows it."""
+    """What a chip refuses of one layer type, or of any (``*``), although the schema allows it."""
 
     type: Scalar
     require: tuple[Condition, ...]
@@ -136,6 +136,7 @@ class NetRule:
         takes_in_place: layer types that are read in place as well, though never written so.
         training: layer types that are left out when a net is read, where nothing reads what they compute.
         data: layer types that read files or memory; their tops are inputs of a net that is read.
+        require: what must hold of a net's inputs and outputs.
     """
 
     input: LayerEntry | None = None
@@ -146,6 +147,7 @@ class NetRule:
     takes_in_place: tuple[Scalar, ...] = ()
     training: tuple[Scalar, ...] = ()
     data: tuple[Scalar, ...] = ()
+    require: tuple[Condition, ...] = ()
 
 
 @dataclass

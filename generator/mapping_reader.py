@@ -6,6 +6,7 @@ from keyword import iskeyword
 
 from caffeforge.generator.diagnostics import Diagnostics
 from caffeforge.generator.mapping import (
+    Condition,
     ConstraintRule,
     CustomOp,
     MappingFile,
@@ -25,7 +26,8 @@ TOP_KEYS = ("backend", "extends", "types", "ops", "layers", "patterns", "constra
 REWRITES_KEYS = ("fusions", "lowerings", "folds", "impossible")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example", "refused")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "open", "torch", "reference")
-NET_KEYS = ("input", "loose_tops", "in_place", "views", "shared", "takes_in_place", "training", "data")
+NET_TYPES = ("in_place", "views", "shared", "takes_in_place", "training", "data")
+NET_KEYS = ("input", "loose_tops", *NET_TYPES, "constraints")
 
 
 def read_rewrites(root: Mapping, diagnostics: Diagnostics) -> RewritesFile:
@@ -64,13 +66,15 @@ class _Reader(RuleReader):
         patterns = [self._pattern(key, node) for key, node in self._entries(root, "patterns")]
         result.patterns = [p for p in patterns if p is not None]
         for key, node in self._entries(root, "constraints"):
-            conditions = tuple(self._conditions(node, (*CONDITION_KEYS, "source")))
-            if isinstance(node, Sequence) and not node.items:
-                self.diagnostics.error("no-effect", node.position, "there is no condition in this list")
-            result.constraints.append(ConstraintRule(key, conditions))
+            result.constraints.append(ConstraintRule(key, self._limits(node)))
         result.custom = self.customs(root)
         result.net = self._net(root.get("net"))
         return result
+
+    def _limits(self, node: Node) -> tuple[Condition, ...]:
+        if isinstance(node, Sequence) and not node.items:
+            self.diagnostics.error("no-effect", node.position, "there is no condition in this list")
+        return tuple(self._conditions(node, (*CONDITION_KEYS, "source")))
 
     def _backend(self, root: Mapping, folder: str) -> Scalar:
         given = root.get("backend")
@@ -205,5 +209,8 @@ class _Reader(RuleReader):
             layer = self._layer(given, inner=False)
         elif given is not None and not (isinstance(given, Scalar) and given.text == "fields"):
             self.diagnostics.error("net", given.position, "net input: is 'fields' or a layer with fields")
-        words = [self._words(found) if found is not None else () for found in map(entry.get, NET_KEYS[2:])]
-        return NetRule(layer, self._word(loose, "a layer type"), *words)
+        found = {key: entry.get(key) for key in NET_TYPES}
+        words = {key: self._words(held) for key, held in found.items() if held is not None}
+        limits = entry.get("constraints")
+        require = self._limits(limits) if limits is not None else ()
+        return NetRule(layer, self._word(loose, "a layer type"), **words, require=require)

@@ -21,7 +21,7 @@ from caffeforge.generator.proto import ProtoField, ProtoSchema
 from caffeforge.generator.python_text import Code, call, dict_of, doc, indented, laid_out, literal
 from caffeforge.generator.rewrite import Rewriter
 from caffeforge.generator.rule_checks import sources_of
-from caffeforge.generator.rule_code import Statements, lets
+from caffeforge.generator.rule_code import RAISE, REFUSE, Statements, lets
 from caffeforge.generator.types import BOOL, INTS, STRING, VALUE, VALUES, Type
 from caffeforge.generator.yaml_source import Scalar
 
@@ -46,6 +46,7 @@ class Readers:
     hooks: Hooks = field(default_factory=Hooks)
     taken: set[str] = field(default_factory=set)  # names of functions
     known: dict[str, tuple[str, ...]] = field(default_factory=dict)  # type -> what is read or ignored
+    refusal: str = RAISE
 
     def context(self, rules: list[Rule]) -> dict[str, Any]:
         """Return what the template of ``read.py`` prints."""
@@ -71,7 +72,8 @@ class Readers:
         by_type = {rule.name.text: rule for rule in rules}
         for constraint in constraints:
             inherited = self.inheritance.is_inherited(constraint.type.position)
-            own = replace(self, printer=Printer(self.printer.functions, Diagnostics())) if inherited else self
+            printer = Printer(self.printer.functions, Diagnostics()) if inherited else self.printer
+            own = replace(self, printer=printer, refusal=REFUSE)
             function, uses = own._constraint(constraint, by_type.get(constraint.type.text))
             found, at = own.printer.diagnostics, constraint.type.position
             if inherited and self.inheritance.drops(constraint.type.text, at, found, uses):
@@ -207,7 +209,7 @@ class Readers:
         local = lets(alternative.let, Scope(names, taken=taken), self.printer)
         own: set[str] = set()
         scope = Scope(local.scope.names, own, taken=taken)
-        before = Statements(local, scope, self.printer, defined)
+        before = Statements(local, scope, self.printer, defined, refusal=self.refusal)
         guard = "" if alternative.when is None else self.printer.print(alternative.when, scope, BOOL)
         before.add([])
         # What only this alternative needs is worked out where it is taken.

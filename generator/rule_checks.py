@@ -46,8 +46,8 @@ class RuleChecks:
             self._unreachable_layer(rule)
         for pattern in mapping.patterns:
             self._pattern(pattern)
-        for constraint in mapping.constraints:
-            for condition in constraint.require:
+        for conditions in (*(c.require for c in mapping.constraints), mapping.net.require):
+            for condition in conditions:
                 self._condition(condition.source)
 
     def ops(self, rules: Sequence[Rule]) -> None:

@@ -54,8 +54,13 @@ def lets(entries: Sequence[tuple[Scalar, Source]], scope: Scope, printer: Printe
     return Lets(definitions, scope)
 
 
-def refuse_unless(source: Source, sentence: str, scope: Scope, printer: Printer) -> list[str]:
-    """Return statements that raise Refused where a part of the condition does not hold.
+RAISE, REFUSE = "raise Refused", "r.refuse"  # how a rule refuses, and a constraint, which may go on after it
+
+
+def refuse_unless(
+    source: Source, sentence: str, scope: Scope, printer: Printer, refusal: str = RAISE
+) -> list[str]:
+    """Return statements that refuse where a part of the condition does not hold.
 
     The sentence is shown; if it is empty, the part itself is.
     """
@@ -63,7 +68,7 @@ def refuse_unless(source: Source, sentence: str, scope: Scope, printer: Printer)
     for text, denial in printer.denials(source, scope):
         args = [str(literal(sentence or f"does not hold: {text}")), str(literal(place(source.position)))]
         lines.append(f"if {denial}:")
-        lines += [f"    {line}" for line in call("raise Refused", args, 0, margin=8).split("\n")]
+        lines += [f"    {line}" for line in call(refusal, args, 0, margin=8).split("\n")]
     return lines
 
 
@@ -76,6 +81,7 @@ class Statements:
     Attributes:
         scope: its `used` tells which values are needed.
         defined: the assignments that stand above already.
+        refusal: what is called where a condition does not hold.
     """
 
     named: Lets
@@ -83,6 +89,7 @@ class Statements:
     printer: Printer
     defined: set[str] = field(default_factory=set)
     lines: list[str] = field(default_factory=list)
+    refusal: str = RAISE
 
     def add(self, lines: Sequence[str]) -> None:
         """Append statements that were printed in this scope."""
@@ -92,7 +99,7 @@ class Statements:
 
     def refuse_unless(self, source: Source, sentence: str = "") -> None:
         """Append the refusal of what does not meet a condition."""
-        self.add(refuse_unless(source, sentence, self.scope, self.printer))
+        self.add(refuse_unless(source, sentence, self.scope, self.printer, self.refusal))
 
     def require(self, conditions: Iterable[Condition]) -> None:
         """Append the refusals of all these conditions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -10,6 +10,7 @@ from caffeforge.runtime.graph import Value
 from caffeforge.runtime.message import LayerParam, Message
 from caffeforge.runtime.op import CustomOp, Op
 from caffeforge.runtime.pattern import Pattern
+from caffeforge.runtime.refusal import Refusing
 
 RUNTIME_ABI: Final = 1  # generated code names the number it was written for; `Backend` refuses another
 
@@ -102,7 +103,13 @@ class NetStyle:
 
 @dataclass(frozen=True)
 class Backend:
-    """One Caffe dialect."""
+    """One Caffe dialect.
+
+    Attributes:
+        constraints: by layer type, what the chip refuses: functions of a Read and the layer's parameters.
+        constrain_any: what it refuses of any layer: of its type, its bottoms and its results.
+        constrain_net: what it refuses of a net: of its inputs and outputs.
+    """
 
     abi: int
     name: str
@@ -115,6 +122,8 @@ class Backend:
     readers: Mapping[str, Reader]
     patterns: tuple[Pattern, ...] = ()
     constraints: Mapping[str, Callable[[Any, Any], None]] = field(default_factory=dict)
+    constrain_any: Callable[[Refusing, str, Sequence[Value], Sequence[Value]], None] | None = None
+    constrain_net: Callable[[Refusing, Sequence[Value], Sequence[Value]], None] | None = None
     custom: Mapping[str, CustomOp] = field(default_factory=dict)
     net: NetStyle = field(default_factory=NetStyle)
 

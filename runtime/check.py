@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from caffeforge.generated.hub.fusions import PATTERNS
 from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.constraints import all_refusals, any_refusals, net_refusals, refuse_net
 from caffeforge.runtime.errors import GraphError, LegalizeError
 from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.fuse import fuse
@@ -23,6 +24,8 @@ from caffeforge.runtime.refusal import Refused, working_out
 
 if TYPE_CHECKING:
     from caffeforge.runtime.source import Source
+
+NET = "the net"
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,16 @@ def check_source(source: Source, backend: Backend | OnnxBackend, *, approximate:
         fold_constants(graph)
         fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
         layers = legalize(graph, backend, approximate=approximate)
+        refuse_net(graph, backend)
         return _taken(graph, backend.name, [*fused, *lowering_notes(layers)], len(layers))
     except LegalizeError as error:
         refused = error.document.get("refused", [])
-        findings = tuple(_finding(each) for each in refused) or (Finding("", error.what),)
-        return CheckResult(backend.name, findings, refusal=error.what, document=error.document)
+        findings = tuple(_finding(each) for each in refused)
+        if isinstance(backend, Backend):
+            findings += tuple(map(_of_net, net_refusals(graph.inputs, graph.outputs, backend)))
+        found = findings or (Finding("", error.what),)
+        said = [error.what, *(f.reason for f in findings if f.where == NET)] if refused else [error.what]
+        return CheckResult(backend.name, found, refusal="\n".join(said), document=error.document)
 
 
 def _taken(graph: Graph, backend: str, notes: list[str], layers: int) -> CheckResult:
@@ -97,12 +105,21 @@ def _finding(refusal: dict[str, Any]) -> Finding:
     return Finding(where, "; ".join([*reasons, *([refusal["hint"]] if refusal["hint"] else [])]))
 
 
-def check_net(net: Net, backend: Backend) -> CheckResult:
+def _of_net(refused: Refused) -> Finding:
+    return Finding(NET, f"{refused.sentence} [{refused.rule}]")
+
+
+def check_net(net: Net, backend: Backend, places: Mapping[str, str] | None = None) -> CheckResult:
     """Return what the rules and constraints of its own dialect refuse in a net.
 
     A layer that reads what a refused one computes is passed over: nothing is known of its bottoms.
+
+    Args:
+        net: with its weights, or without.
+        backend: its dialect.
+        places: where layers stand, by name: ``file:line:col``.
     """
-    findings = tuple(_Walk(net, backend).findings())
+    findings = tuple(_Walk(net, backend, places or {}).findings())
     return CheckResult(backend.name, findings, tuple(net.notes), layers=0 if findings else len(net.layers))
 
 
@@ -124,9 +141,11 @@ def check_transcoding(text: Path, weights: Path | None, source: Backend, target:
 
 
 class _Walk:
-    def __init__(self, net: Net, backend: Backend) -> None:
+    def __init__(self, net: Net, backend: Backend, places: Mapping[str, str]) -> None:
         self.net = net
         self.backend = backend
+        self.places = places
+        self.inputs = [name for name, _ in net.inputs]
         self.values = {name: Value(name, "float32", shape) for name, shape in net.inputs}
 
     def findings(self) -> Iterator[Finding]:
@@ -140,17 +159,19 @@ class _Walk:
                     self.values.pop(top, None)
         if passed_over:
             yield Finding("", f"{passed_over} layers behind these were not looked at")
+        inputs, outputs = (self._held(names) for names in (self.inputs, self.net.outputs()))
+        yield from map(_of_net, net_refusals(inputs, outputs, self.backend))
+
+    def _held(self, names: Iterable[str]) -> list[Value]:
+        """Return blobs as far as they are known: one that could not be worked out has no axes."""
+        return [self.values.get(name, Value(name, "float32", ())) for name in names]
 
     def _layer(self, layer: Layer) -> Iterator[Finding]:
-        where = f"layer {layer.name} ({layer.type})"
+        place = f"{self.places[layer.name]}: " if layer.name in self.places else ""
+        where = f"{place}layer {layer.name} ({layer.type})"
         bottoms = [self.values[name] for name in layer.bottoms]
-        constraint = self.backend.constraints.get(layer.type)
-        if constraint is not None:
-            try:
-                with working_out(f"constraints of {layer.type}"):
-                    constraint(Read(layer, bottoms), layer.param)
-            except Refused as refused:
-                yield Finding(where, refused.sentence + (f" [{refused.rule}]" if refused.rule else ""))
+        for refused in all_refusals(layer, bottoms, self.backend):
+            yield Finding(where, refused.sentence + (f" [{refused.rule}]" if refused.rule else ""))
         try:
             self._compute(layer, bottoms)
         except Refused as refused:
@@ -159,6 +180,9 @@ class _Walk:
             yield Finding(where, f"{refused.sentence}{rule}{missing}")
         except GraphError as error:
             yield Finding(where, error.what)
+        results = [self.values[top] for top in layer.tops if top in self.values]
+        for found in any_refusals(layer, bottoms, results, self.backend):
+            yield Finding(where, f"{found.sentence} [{found.rule}]")
 
     def _compute(self, layer: Layer, bottoms: list[Value]) -> None:
         """Note the shapes of a layer's tops; nothing is known of them if it is refused."""
@@ -172,6 +196,7 @@ class _Walk:
         with working_out(reader.rule):
             reader.function(read, layer.param)
             inputs = [Value("", "float32", shape) for shape in read.input_shapes]
+            self.inputs += layer.tops if inputs else ()
             held = inputs or list(read.results())
         for top, value in zip(layer.tops, held, strict=False):
             self.values[top] = Value(top, value.dtype, value.dims, value.data)

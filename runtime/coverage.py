@@ -9,11 +9,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.message import LayerParam
+
+ANY: Final = "*"  # constraints on every layer stand under this name,
+NET: Final = "net:"  # those on a net as a whole under this
 
 Kind = Literal["direct", "conditional", "lowered"]
 Lets = tuple[tuple[str, str], ...]  # (name, expression)
@@ -94,7 +97,7 @@ class Coverage:
     Attributes:
         ops: hub ops that a rule writes.
         layers: layer types whose meaning a rule says.
-        constraints: by layer type, what the chip refuses.
+        constraints: by layer type, what the chip refuses; under ANY, of any layer, under NET, of a net.
         patterns: those of this backend alone, by name.
         unread: layer types of the schema without a rule.
         dropped: what was inherited and does not fit.

@@ -9,11 +9,12 @@ from typing import Generic, Protocol, TypeVar
 from caffeforge.runtime.array import Array
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.builder import Builder
+from caffeforge.runtime.constraints import constrain_any, constrain_type
 from caffeforge.runtime.graph import Node, Value
 from caffeforge.runtime.message import LayerParam
 from caffeforge.runtime.net import Layer
 from caffeforge.runtime.read import Read
-from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.refusal import Refused, Refusing
 
 T = TypeVar("T")
 
@@ -119,7 +120,7 @@ class Emit(Emission[LayerCall]):
             if bottom.data is not None:
                 raise Refused(f"{bottom.name} is a constant where {param.TYPE} takes a bottom", self.rule)
         self.calls.append(LayerCall(name, param, given, results, arrays, self.node, self.rule))
-        if self.backend.constraints:
+        if self.backend.constraints or self.backend.constrain_any:
             self._constrain(self.calls[-1])
         return result or Value(name, "float32", ())
 
@@ -132,14 +133,16 @@ class Emit(Emission[LayerCall]):
     def _constrain(self, call: LayerCall) -> None:
         """Refuse a layer that the chip refuses; give inner results the sizes that later layers need."""
         layer = Layer(call.name, call.param, tops=tuple(v.name for v in call.tops), blobs=call.blobs)
-        check, reader = self.backend.constraints.get(layer.type), self.backend.readers.get(layer.type)
-        if check is not None:
-            check(Read(layer, call.bottoms), call.param)
-        if reader is not None and not all(top.producer for top in call.tops):
+        constrain_type(Read(layer, call.bottoms), layer, self.backend)
+        known = [top for top in call.tops if top.producer]
+        reader = self.backend.readers.get(layer.type)
+        if reader is not None and len(known) < len(call.tops):
             read = Read(layer, call.bottoms)
             reader.function(read, call.param)
             for top, value in zip(call.tops, read.results(), strict=True):
                 top.dims = value.dims
+            known = call.tops
+        constrain_any(Refusing(), layer, (call.bottoms, known), self.backend)
 
     def _blob(self, blob: Value | Array) -> Array:
         if isinstance(blob, Array):

@@ -14,6 +14,7 @@ from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.batch import fixed_batch
 from caffeforge.runtime.caffe_files import write_files
 from caffeforge.runtime.caffemodel import casts
+from caffeforge.runtime.constraints import refuse_net
 from caffeforge.runtime.errors import LegalizeError, VerificationError
 from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.fuse import fuse
@@ -62,6 +63,7 @@ def export(
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
     try:
         calls = legalize(graph, backend, approximate=approximate)
+        refuse_net(graph, backend)
     except LegalizeError as error:
         raise with_hint(error, dequantize) from None
     net = assemble(graph, calls, backend)

@@ -10,7 +10,7 @@ from caffeforge.runtime.builder import Builder, Operand
 from caffeforge.runtime.graph import Symbol, Value, constant
 from caffeforge.runtime.net import Layer
 from caffeforge.runtime.random_weights import UNKNOWN, Blank
-from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.refusal import Refused, Refusing
 
 
 class Blobs(Sequence[Value]):
@@ -45,7 +45,7 @@ def _constant(name: str, array: Array) -> Value:
     return constant(name, array)
 
 
-class Read(Builder):
+class Read(Builder, Refusing):
     """Builds the nodes of one layer and remembers what its tops hold."""
 
     def __init__(self, layer: Layer, bottoms: Sequence[Value]) -> None:

@@ -20,6 +20,24 @@ class Refused(Exception):
         self.rule = rule
 
 
+class Refusing:
+    """What a constraint is handed: it raises what is refused, or keeps all of it.
+
+    Attributes:
+        kept: what was refused; None if it is to be raised.
+    """
+
+    kept: list[Refused] | None = None
+
+    def refuse(self, sentence: str, rule: str) -> None:
+        """Say that a condition does not hold, in the mapping's words, and where it stands."""
+        refused = Refused(sentence, rule)
+        if self.kept is None:
+            raise refused
+        if (sentence, rule) not in [(held.sentence, held.rule) for held in self.kept]:
+            self.kept.append(refused)  # a condition of several parts is said once
+
+
 @contextmanager
 def working_out(rule: str) -> Iterator[None]:
     """Turn what a rule's expression cannot compute, such as a division by 0, into a refusal."""

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from caffeforge.runtime import coverage
 from caffeforge.runtime.backend import Alternative, Backend, Reader, Rule
-from caffeforge.runtime.coverage import Condition, Way
+from caffeforge.runtime.coverage import ANY, Condition, Way
 from caffeforge.runtime.emit import Emit
 from caffeforge.runtime.errors import GraphError
 from caffeforge.runtime.op import full_name
@@ -105,6 +105,9 @@ class Observer(Watch):
                 for name, check in backend.constraints.items()
             },
         )
+        if backend.constrain_any is not None:
+            found = self.watched(ANY, self.covered.constraints[ANY], backend.constrain_any)
+            self.backend = replace(self.backend, constrain_any=found.run)
 
     def untaken(self, trials: Iterable[Trial]) -> list[Untaken]:
         """Return the alternatives for ops by which none of the examples was written, in order."""

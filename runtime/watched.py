@@ -89,7 +89,7 @@ def _ifs(body: list[ast.stmt], *, inner: bool) -> Iterator[tuple[ast.If, bool]]:
 
 
 def _refusal(statement: ast.stmt) -> tuple[str, str] | None:
-    call = statement.exc if isinstance(statement, ast.Raise) else None
+    call = statement.exc if isinstance(statement, ast.Raise) else getattr(statement, "value", None)
     if not isinstance(call, ast.Call):
         return None
     texts = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]

@@ -68,11 +68,19 @@ def _net(options: argparse.Namespace, backend: Backend) -> CheckResult:
     from caffeforge.runtime.backends import find
     from caffeforge.runtime.caffe_files import read_files
     from caffeforge.runtime.check import check_net, check_transcoding
+    from caffeforge.runtime.file_kind import BINARY, kind_of
+    from caffeforge.runtime.joining import read_text
 
     weights = Path(options.weights) if options.weights else None
     if options.dialect is not None:
         return check_transcoding(Path(options.source), weights, find(options.dialect), backend)
-    return check_net(read_files(Path(options.source), weights, backend), backend)
+    source = Path(options.source)
+    net = read_files(source, weights, backend)
+    if weights is None and kind_of(source) is BINARY:
+        return check_net(net, backend)
+    text = read_text(source, backend)
+    places = {layer.name: text.place(index) for index, layer in enumerate(text.net.layers)}
+    return check_net(net, backend, places)
 
 
 def _model(options: argparse.Namespace, backend: Backend | OnnxBackend) -> CheckResult:

@@ -10,6 +10,7 @@ from google.protobuf.message import Message as Proto
 
 from caffeforge.runtime.array import Array
 from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.constraints import net_refusals
 from caffeforge.runtime.emit import LayerCall
 from caffeforge.runtime.errors import CaffeforgeError, LegalizeError, ReadError
 from caffeforge.runtime.graph import Value
@@ -80,11 +81,24 @@ class Layers:
                 f"{self.target.name} cannot say {count} of {net.name or 'the net'}:\n{listed}"
             )
         self._take_loose_tops()
+        self._refuse_net()
         self.notes += self.copier.notes
 
     def text(self) -> str:
         """Return the net as prototxt."""
         return text_format.MessageToString(self.net)
+
+    def _refuse_net(self) -> None:
+        """Refuse a net whose inputs and outputs the target's chip does not take."""
+        net = self.prototxt.net
+        inputs, outputs = (
+            [self._values[name] for name in names if name in self._values]
+            for names in (sorted(self._fixed), net.outputs())
+        )
+        found = net_refusals(inputs, outputs, self.target)
+        if found:
+            said = "\n".join(f"  {refused.rule}: {refused.sentence}" for refused in found)
+            raise LegalizeError(f"{self.target.name} does not take {net.name or 'the net'} as a net:\n{said}")
 
     def _input(self, name: str, shape: Sequence[int]) -> None:
         """Declare an input as the target's tools want it: as a layer, or by fields of the net."""

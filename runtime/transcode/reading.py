@@ -10,6 +10,7 @@ import numpy as np
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Array
 from caffeforge.runtime.backend import Backend
+from caffeforge.runtime.constraints import constrain_any, constrain_type
 from caffeforge.runtime.errors import GraphError, ReadError
 from caffeforge.runtime.graph import Node, Value
 from caffeforge.runtime.hub_from_net import refuse_unread
@@ -48,13 +49,13 @@ def read_layer(layer: Layer, backend: Backend, bottoms: Sequence[Value]) -> Read
             refuse_unread(layer, reader)
             _refuse_unsafe(layer, backend)
             read = Read(layer, bottoms)
-            check = backend.constraints.get(layer.type)
-            if check is not None:
-                check(read, layer.param)
+            constrain_type(read, layer, backend)
             reader.function(read, layer.param)
             if read.input_shapes:
                 return Reading((), (), tuple(read.input_shapes))
-            return Reading(tuple(read.nodes), tuple(read.results()), ())
+            results = tuple(read.results())
+            constrain_any(read, layer, (bottoms, results), backend)
+            return Reading(tuple(read.nodes), results, ())
     except Refused as refused:
         raise ReadError(refused.sentence, where=where) from None
     except GraphError as error:

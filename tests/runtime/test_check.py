@@ -76,8 +76,9 @@ def test_every_layer_that_a_chip_refuses_is_listed(
     assert main(["check", "net.prototxt", "--backend", small]) == 1
     said = capsys.readouterr()
     assert said.out.splitlines() == [
-        f"layer {name} (Pooling): the NPU pools windows up to 8 (source: data sheet) [small/mapping.yaml:6]"
-        for name in "ac"
+        f"net.prototxt:{line}:1: layer {name} (Pooling): the NPU pools windows up to 8 (source: data sheet)"
+        " [small/mapping.yaml:6]"
+        for name, line in (("a", 2), ("c", 6))
     ]
     assert "small refuses 2 things" in said.err
     assert main(["check", "net.prototxt", "--backend", "bvlc"]) == 0
