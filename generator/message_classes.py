@@ -171,7 +171,7 @@ def _enum(name: str, schema: ProtoSchema, file: str) -> dict[str, Any]:
     members = [literal(value) for value, _ in enum.values]
     return {
         "name": class_name(name),
-        "comment": doc(f"{enum.comment} ({file}:{enum.line})".strip()),
+        "comment": doc(f"{enum.comment} ({enum.file or file}:{enum.line})".strip()),
         "alias": list_of(f"{class_name(name)} = Literal", members, 0),
         "table": dict_of(
             f"_{class_name(name)}: Final[Mapping[str, int]] = ",
@@ -202,7 +202,7 @@ def _message(message: ProtoMessage, file: str) -> dict[str, Any]:
     fields = [_field(f) for f in message.fields]
     return {
         "name": class_name(message.name),
-        "comment": doc(f"{message.comment} ({file}:{message.line})".strip()),
+        "comment": doc(f"{message.comment} ({message.file or file}:{message.line})".strip()),
         "slots": tuple_of("__slots__ = ", [literal(str(field_name(f.name))) for f in message.fields], 4),
         "table": tuple_of("FIELDS = ", [_field_entry(f) for f in message.fields], 4) if fields else Code(""),
         "fields": fields,

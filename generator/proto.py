@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         DescriptorProto,
         EnumDescriptorProto,
         FieldDescriptorProto,
+        FileDescriptorProto,
         FileDescriptorSet,
     )
 
@@ -48,13 +49,18 @@ IMPORTING = "schema of a backend.proto"  # where it may import another of that n
 
 @dataclass(frozen=True)
 class ProtoEnum:
-    """One enum; `name` is its full name within the package, as ``PoolingParameter.PoolMethod``."""
+    """One enum; `name` is its full name within the package, as ``PoolingParameter.PoolMethod``.
+
+    Attributes:
+        file: where it stands, if that is not the schema's file.
+    """
 
     name: str
     values: tuple[tuple[str, int], ...]
     comment: str
     line: int
     column: int = 1
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,13 +86,18 @@ class ProtoField:
 
 @dataclass(frozen=True)
 class ProtoMessage:
-    """One message; `name` is its full name within the package."""
+    """One message; `name` is its full name within the package.
+
+    Attributes:
+        file: where it stands, if that is not the schema's file.
+    """
 
     name: str
     fields: tuple[ProtoField, ...]
     comment: str
     line: int
     column: int = 1
+    file: str = ""
 
     def field(self, name: str) -> ProtoField | None:
         """Return the field called `name`, None if there is none."""
@@ -125,8 +136,6 @@ def read(
         diagnostics: takes the errors.
         includes: folders of what it imports.
     """
-    from google.protobuf.descriptor_pb2 import FileDescriptorSet
-
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -140,6 +149,13 @@ def read(
     one = descriptor_file.joined(files, NAME, shown, diagnostics) if files is not None else None
     if one is None or (is_compiled and not descriptor_file.is_consistent(one, shown, diagnostics)):
         return None
+    return walked(one, shown, diagnostics)
+
+
+def walked(one: FileDescriptorProto, shown: str, diagnostics: Diagnostics) -> ProtoSchema:
+    """Return a compiled file as a schema; what has no place in one is reported."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
     walk = _Walk(one, shown, diagnostics)
     walk.run()
     one.ClearField("source_code_info")
@@ -164,14 +180,14 @@ def _compiled(
         (Path(folder) / name).write_bytes(data)
         paths = [f"-I{path}" for path in (folder, *includes)]
         arguments = [*paths, "--include_source_info", "--include_imports", f"--descriptor_set_out={target}"]
-        code, text = _protoc(*arguments, name)
+        code, text = run_protoc(*arguments, name)
         if code:
-            _report(text, code, name, shown, diagnostics)
+            report(text, code, name, shown, diagnostics)
             return None
         return FileDescriptorSet.FromString(target.read_bytes())
 
 
-def _protoc(*arguments: str) -> tuple[int, str]:
+def run_protoc(*arguments: str) -> tuple[int, str]:
     """Run protoc in this process; return its exit code and what it wrote to file descriptor 2."""
     from grpc_tools import _protoc_compiler
 
@@ -188,13 +204,16 @@ def _protoc(*arguments: str) -> tuple[int, str]:
         return code, log.read().decode("utf-8", "replace")
 
 
-def _report(text: str, code: int, name: str, shown: str, diagnostics: Diagnostics) -> None:
+def report(
+    text: str, code: int, name: str, shown: str, diagnostics: Diagnostics, *, lines_before: int = 0
+) -> None:
+    """Report what protoc wrote about a file called `name`, before whose text it saw `lines_before` more."""
     before = len(diagnostics.found)
     for line in text.splitlines():
         match = DIAGNOSTIC.match(line)
         if match:
             file = shown if os.path.basename(match["file"]) == name else match["file"]
-            position = Position(file, int(match["line"]), int(match["column"]))
+            position = Position(file, max(int(match["line"]) - lines_before, 1), int(match["column"]))
             hint = "give the folder of what it imports by -I" if "not found" in match["text"] else ""
             diagnostics.error("proto", position, f"protoc: {match['text'].rstrip('.')}", hint)
         elif line.strip() and not NOTICE.match(line) and "File not found" not in line:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from caffeforge.generator import backend_package, generate, mapping_reader, proto, schema_folder
+from caffeforge.generator import backend_package, generate, mapping_reader, schema_folder
 from caffeforge.generator.compatibility import Dropped, Inheritance, Touched, Uses
 from caffeforge.generator.descriptor_file import schema_in
 from caffeforge.generator.diagnostics import Diagnostics, Position
@@ -77,7 +77,8 @@ def compare(old: Path, new: Path) -> Difference:
     """
     diagnostics = Diagnostics()
     inputs = _loaded(old, diagnostics)
-    schema = _schema(new, diagnostics)
+    base = (inputs.base or inputs.schema) if inputs is not None else None
+    schema = _schema(new, base, diagnostics)
     rules = mapping_reader.read(inputs.mapping, inputs.name, diagnostics) if inputs is not None else None
     diagnostics.raise_if_any()
     assert inputs is not None and inputs.schema is not None and rules is not None and schema is not None
@@ -101,8 +102,11 @@ def _loaded(source: Path, diagnostics: Diagnostics) -> schema_folder.SchemaFolde
     return schema_folder.load(folder, file, diagnostics)
 
 
-def _schema(source: Path, diagnostics: Diagnostics) -> ProtoSchema | None:
-    """Return the schema of a file or folder; that of its base if the folder has none."""
+def _schema(source: Path, base: ProtoSchema | None, diagnostics: Diagnostics) -> ProtoSchema | None:
+    """Return the schema of a file or folder; that of its base if the folder has none.
+
+    A fragment is laid over `base`.
+    """
     problem = generate.problem(source)
     if problem:
         diagnostics.error("no-input", Position(str(source)), problem)
@@ -111,7 +115,7 @@ def _schema(source: Path, diagnostics: Diagnostics) -> ProtoSchema | None:
         inputs = _loaded(source, diagnostics)
         return inputs.schema if inputs is not None else None
     file = schema_in(source) if source.is_dir() else source
-    return proto.read(file, str(file), diagnostics)
+    return schema_folder.read_schema(file, base, diagnostics)
 
 
 def _minus(some: Iterable[Dropped], others: Iterable[Dropped]) -> tuple[Dropped, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from caffeforge.generator import inheritance, known_layers, proto, yaml_source
+from caffeforge.generator import fragment, inheritance, known_layers, proto, yaml_source
 from caffeforge.generator.compatibility import Dropped, Touched
 from caffeforge.generator.descriptor_file import schema_in
 from caffeforge.generator.diagnostics import Diagnostics, Position
@@ -94,6 +94,17 @@ def read_text(path: Path, diagnostics: Diagnostics) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
+def read_schema(
+    file: Path, base: ProtoSchema | None, diagnostics: Diagnostics, includes: Sequence[Path] = ()
+) -> ProtoSchema | None:
+    """Return the schema of a file in any form; a fragment is laid over `base`, if there is one."""
+    if base is not None and file.suffix == ".proto" and file.is_file():
+        data = file.read_bytes()
+        if fragment.is_fragment(data, base):
+            return fragment.read(data, str(file), base, diagnostics)
+    return proto.read(file, str(file), diagnostics, includes)
+
+
 class _Loader:
     def __init__(self, diagnostics: Diagnostics, includes: Map[Path, Sequence[Path]]) -> None:
         self.includes = includes
@@ -171,9 +182,8 @@ class _Loader:
 
     def _schema(self, folder: Path, proto_file: Path, base: str) -> ProtoSchema | None:
         if proto_file.exists():
-            return proto.read(
-                proto_file, str(proto_file), self.diagnostics, self.includes.get(proto_file, ())
-            )
+            includes = self.includes.get(proto_file, ())
+            return read_schema(proto_file, self.schemas.get(base), self.diagnostics, includes)
         if base in self.schemas:
             return self.schemas[base]
         if not base:

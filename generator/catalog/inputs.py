@@ -112,8 +112,8 @@ ENTRIES = (
     Entry(
         "proto",
         "protoc refuses the schema",
-        "The sentence and the place are protoc's own; it counts a tab as up to eight columns. One "
-        "file must hold the whole schema: imports are not followed.",
+        "The sentence and the place are protoc's own; it counts a tab as up to eight columns. What a "
+        "file imports is looked up in the folders that -I gives.",
         "message A {\n  optional int32 a = 1\n}",
         "message A {\n  optional int32 a = 1;\n}",
         "caffe.proto",
@@ -155,11 +155,23 @@ ENTRIES = (
         "caffe.proto",
     ),
     Entry(
+        "fragment-clash",
+        "a fragment contradicts the schema that it is laid over",
+        "A proto without NetParameter that re-opens a message of the base's, as LayerParameter, is pasted "
+        "into it. Its fields may stand there already, but not in another form, and a number that is taken "
+        "is not free: give the vendor's whole caffe.proto, or the number that the vendor uses.",
+        "message LayerParameter {\n  optional int32 focus = 131;\n}",
+        "message LayerParameter {\n  optional int32 focus = 9000;\n}",
+        "caffe.proto",
+        whole=True,
+    ),
+    Entry(
         "schema-skeleton",
         "the schema lacks what every net needs",
         "A whole caffe.proto has NetParameter with its layers, LayerParameter, BlobProto and "
-        "BlobShape. A fragment that is to be pasted into Caffe's own has to be pasted first.",
-        'syntax = "proto2";\nmessage PReLUParameter {}',
+        "BlobShape. A fragment that is to be pasted into Caffe's own re-opens one of its messages, mostly "
+        "LayerParameter, and needs a mapping that extends a backend, or none.",
+        'syntax = "proto2";\nmessage FocusParameter {}',
         'syntax = "proto2";\nmessage BlobShape { repeated int64 dim = 1; }\nmessage BlobProto {\n'
         "  optional BlobShape shape = 7;\n  repeated float data = 5;\n}\nmessage LayerParameter {\n"
         "  optional string name = 1;\n  optional string type = 2;\n  repeated string bottom = 3;\n"

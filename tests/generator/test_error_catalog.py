@@ -53,7 +53,8 @@ def _written(folder: Path, entry: Entry, text: str) -> Path:
         return write(folder, {entry.file: text}) if entry.whole else mapping(folder, text)
     if entry.file == "caffe.proto":
         whole = text if entry.whole else f"{(SMALL / 'caffe.proto').read_text(encoding='utf-8')}\n{text}\n"
-        return write(folder, {entry.file: whole, "mapping.yaml": "backend: vendorx\n"})
+        base = "extends: bvlc\n" if entry.whole else ""
+        return write(folder, {entry.file: whole, "mapping.yaml": f"backend: vendorx\n{base}"})
     hub = {"rewrites.yaml": "fusions: {}\n", "ops.yaml": "", entry.file: text}
     if entry.file != "opset.json":
         hub["opset.json"] = (HUB / "opset.json").read_text(encoding="utf-8")
