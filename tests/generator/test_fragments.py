@@ -137,4 +137,6 @@ def test_a_fragment_may_be_what_an_update_brings(tmp_path: Path) -> None:
     folder = written(tmp_path, FRAGMENT)
     found = compare(SCHEMAS / "bvlc", folder / "caffe.proto")
     assert not found.is_breaking
-    assert {"LayerParameter.focus_param", "LayerParameter.relu6_param"} == {e.change.subject for e in found.effects}
+    assert {"LayerParameter.focus_param", "LayerParameter.relu6_param"} == {
+        e.change.subject for e in found.effects
+    }
