@@ -71,6 +71,7 @@ def subset_files(
         "source": literal(subset.source),
         "allowed": tuple_of("ALLOWED: Final = ", allowed, 0),
         "all_allowed": not allowed,
+        "host": tuple_of("HOST: Final = ", [literal(word.text) for word in subset.host], 0),
         "own_ops": bool(subset.custom),
     }
     files = _rendered(context)

@@ -18,7 +18,7 @@ from caffeforge.generator.onnx_rules import OnnxRuleReader
 from caffeforge.generator.python_text import Code, dict_of, doc, literal
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar
 
-KEYS = ("backend", "extends", "source", "allowed", "casts", "constraints", "custom")
+KEYS = ("backend", "extends", "source", "allowed", "host", "casts", "constraints", "custom")
 ELEMENT_TYPES = (
     "bool", "float16", "bfloat16", "float32", "float64", "int4", "int8", "int16", "int32", "int64", "uint4",
     "uint8", "uint16", "uint32", "uint64", "string",
@@ -33,6 +33,7 @@ class Subset:
         backend: its name.
         source: where the vendor says which ops it takes.
         allowed: their names; empty for all.
+        host: those that the vendor's tools leave to the CPU.
         types: the element types that it takes of those of which it says so, by name.
         casts: types that its tools make others of, by themselves.
         constraints: conditions by the hub's op.
@@ -42,6 +43,7 @@ class Subset:
     backend: Scalar
     source: str
     allowed: tuple[Scalar, ...]
+    host: tuple[Scalar, ...]
     types: tuple[tuple[Scalar, tuple[Scalar, ...]], ...]
     casts: tuple[tuple[Scalar, Scalar], ...]
     constraints: tuple[ConstraintRule, ...]
@@ -67,18 +69,29 @@ class _Reader(OnnxRuleReader):
             backend or Scalar("", root.position),
             self._text(root.get("source"), "a source"),
             tuple(key for key, _ in typed) if listed else self._words(allowed) if allowed is not None else (),
+            self._words(host) if (host := root.get("host")) is not None else (),
             tuple((key, words) for key, words in typed if words),
             tuple(self._casts(root)),
-            tuple(
-                ConstraintRule(key, tuple(self._conditions(node, ("expr", "else", "source"))))
-                for key, node in self._entries(root, "constraints")
-            ),
+            self._constraints(root),
             read_custom(root, self.diagnostics),
         )
 
     def _typed(self, node: Node) -> tuple[Scalar, ...]:
         """Return element types, of which there are none behind an op that takes all."""
         return () if isinstance(node, Scalar) and node.is_null else self._words(node)
+
+    def _constraints(self, root: Mapping) -> tuple[ConstraintRule, ...]:
+        """Return the conditions of each op; an entry may be for several ops."""
+        found: dict[str, ConstraintRule] = {}
+        for key, node in self._entries(root, "constraints"):
+            conditions = tuple(self._conditions(node, ("expr", "else", "source")))
+            for name in key.text.split():
+                before = found.get(name)
+                if before is None:
+                    found[name] = ConstraintRule(Scalar(name, key.position), conditions)
+                else:
+                    found[name] = ConstraintRule(before.type, (*before.require, *conditions))
+        return tuple(found.values())
 
     def _casts(self, root: Mapping) -> Iterator[tuple[Scalar, Scalar]]:
         for key, node in self._entries(root, "casts"):
@@ -121,7 +134,7 @@ class ConstraintEmitters(Emitters):
 
 def unknown_ops(subset: Subset, known: Map[str, int], opset: int, diagnostics: Diagnostics) -> list[Code]:
     """Report allowed ops that the opset has not; return the others as literals."""
-    for word in subset.allowed:
+    for word in (*subset.allowed, *subset.host):
         if word.text not in known:
             diagnostics.unknown("unknown-op", word.position, f"op of opset {opset}", word.text, known)
     return [literal(word.text) for word in subset.allowed if word.text in known]

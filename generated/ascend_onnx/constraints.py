@@ -143,6 +143,8 @@ ALLOWED: Final = (
     "Where",
     "Xor",
 )
+# those that the vendor's tools leave to the CPU
+HOST: Final = ()
 # the element types of their data, of those of which the vendor names them
 TYPES: Final[Mapping[str, tuple[str, ...]]] = {}
 # what the vendor's tools make of other types by themselves

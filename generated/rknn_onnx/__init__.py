@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from caffeforge.generated.onnx.rules import LOWERINGS, RULES
 from caffeforge.runtime.onnx_out.backend import OnnxBackend, rules_of
 
-from .constraints import ALLOWED, CASTS, CONSTRAINTS, TYPES
+from .constraints import ALLOWED, CASTS, CONSTRAINTS, HOST, TYPES
 from .opset import OPSET, PLAIN
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ BACKEND: Final = OnnxBackend(
     lowerings=LOWERINGS,
     allowed=frozenset(ALLOWED),
     source="RKNNToolKit2_OP_Support of rockchip-linux/rknn-toolkit2, for opset 12",
+    host=frozenset(HOST),
     types=TYPES,
     casts=CASTS,
     constraints=CONSTRAINTS,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from caffeforge.runtime.commands import BACKEND_HELP, add_backend, describe
 from caffeforge.runtime.errors import CaffeforgeError, TrainingModeWarning, UsageError
@@ -35,6 +36,7 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", action="append", type=shape_argument, metavar="AxBxC", help=shape)
     close = "take rules that are approximations"
     parser.add_argument("--approximate", action="store_true", help=close)
+    parser.add_argument("--brief", action="store_true", help="print one line for each thing that is refused")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -56,7 +58,8 @@ def run(options: argparse.Namespace) -> None:
     else:
         backend = find_any(options.backend)
         found = _model(options, backend)
-    print(json.dumps(_document(found), indent=1) if options.json else _text(found))
+    text = _brief(found) if options.brief and not found.passed else _text(found)
+    print(json.dumps(_document(found), indent=1) if options.json else text)
     if not found.passed:
         count = len(found.findings)
         what = f"{backend.name} refuses {count} {'thing' if count == 1 else 'things'}"
@@ -111,6 +114,26 @@ def _text(found: CheckResult) -> str:
     if found.refusal:
         return found.refusal
     return "\n".join(f"{f.where}: {f.reason}" if f.where else f.reason for f in found.findings)
+
+
+def _brief(found: CheckResult) -> str:
+    """Return a line for each node: what the innermost of the rules that were tried say of it."""
+    refused = (found.document or {}).get("refused", [])
+    if not refused:
+        return "\n".join(f"{f.where}: {f.reason}".removeprefix(": ") for f in found.findings)
+    lines = []
+    for each in refused:
+        place = f" at {each['source']}" if each["source"] else ""
+        reasons = "; ".join(dict.fromkeys(_reasons(each)))
+        lines.append(f"{each['node']} ({each['op']}){place}: {reasons}")
+    return "\n".join(lines)
+
+
+def _reasons(refusal: dict[str, Any]) -> Iterator[str]:
+    for below in refusal["below"]:
+        yield from _reasons(below)
+    if not refusal["below"]:
+        yield from (f"{refusal['op']}: {alternative['refused']}" for alternative in refusal["alternatives"])
 
 
 def _document(found: CheckResult) -> dict[str, object]:

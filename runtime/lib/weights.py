@@ -185,6 +185,14 @@ def is_constant(source: Const) -> bool:
     return isinstance(source, Array) or source.data is not None
 
 
+def number(source: Const) -> float:
+    """Return the one number that a constant holds; Refused if it holds several, or is computed."""
+    elements = array(source)
+    if elements.size != 1:
+        raise Refused(f"one number is due, there are {elements.size}")
+    return float(elements.numpy().reshape(-1)[0])
+
+
 def constant_fill(filler: Filler) -> float:
     """Return the number that a filler puts everywhere; Refused if it draws numbers at random."""
     if filler.type not in (None, "constant"):

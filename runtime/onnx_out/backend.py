@@ -26,6 +26,7 @@ class OnnxBackend:
         custom: ops of the backend's own domain.
         allowed: the ops of the opset that the vendor takes; None for all.
         source: where the vendor says so.
+        host: ops that the vendor's tools leave to the CPU.
         types: the element types that the vendor takes of an op's data; any where the op is not in it.
         casts: types that the vendor's tools make others of, by themselves.
         constraints: for an op of the hub, what the vendor refuses of it.
@@ -40,6 +41,7 @@ class OnnxBackend:
     custom: Mapping[str, CustomOp] = field(default_factory=dict)
     allowed: frozenset[str] | None = None
     source: str = ""
+    host: frozenset[str] = frozenset()
     types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     casts: Mapping[str, str] = field(default_factory=dict)
     constraints: Mapping[type[Op], Callable[..., None]] = field(default_factory=dict)

@@ -116,6 +116,8 @@ class OnnxEmit(Emission[OpCall]):
             inputs.pop()
         name = self.stem if not self.calls else self.fresh(op_type)
         call = OpCall(name, op_type, "", cls.since, attributes, inputs, results, self.node, self.rule)
+        if op_type in self.backend.host:
+            call.notes = (f"{op_type} is left to the CPU by the vendor's tools{source_of(self.backend)}",)
         self._check(cls, call)
         self.calls.append(call)
 
