@@ -7,7 +7,7 @@ is refused where it does not say the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -69,7 +69,15 @@ def write_files(
     return targets
 
 
-def read_files(prototxt: Path, weights: Path | None, backend: Backend, *, compare: bool = True) -> Net:
+def read_files(
+    prototxt: Path,
+    weights: Path | None,
+    backend: Backend,
+    *,
+    compare: bool = True,
+    level: int = 0,
+    stages: Sequence[str] = (),
+) -> Net:
     """Read a net from its text and, if given, its caffemodel, in the backend's dialect.
 
     Layers that the caffemodel has no weights for stay without blobs. What was left out stands in the
@@ -80,16 +88,19 @@ def read_files(prototxt: Path, weights: Path | None, backend: Backend, *, compar
         weights: the caffemodel.
         backend: the dialect in which the text is written.
         compare: refuse a caffemodel whose parameters differ from the text; if False, note the differences.
+        level: for `min_level` and `max_level` in the layers' rules.
+        stages: for `stage` and `not_stage` there, besides those of the text's own `state`.
 
     Raises:
         FileError: a file cannot be read, is not what it should be, or the two do not belong together.
     """
     from caffeforge.runtime.file_kind import BINARY, kind_of
     from caffeforge.runtime.joining import join, read_text, unshared
+    from caffeforge.runtime.net_state import State
 
     if weights is None and kind_of(prototxt) is BINARY:
         return _alone(prototxt, backend)
-    text = read_text(prototxt, backend)
+    text = read_text(prototxt, backend, State(level, tuple(stages)))
     if weights is not None:
         return join(text, weights, backend, compare=compare)
     text.net.notes = [*text.net.notes, *unshared(text)]

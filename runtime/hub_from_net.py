@@ -102,12 +102,11 @@ class _Reading:
                 self.by_layer.append(self.nodes[before:])
                 self.tops.append([self.blobs[top] for top in layer.tops])
             except Refused as refused:
-                where = f"layer {layer.name} ({layer.type})"
                 rule = f" [{refused.rule}]" if refused.rule else ""
                 hint = self._hint(refused.sentence)
-                raise ReadError(f"{refused.sentence}{rule}", where=where, hint=hint) from None
+                raise ReadError(f"{refused.sentence}{rule}", where=_where(layer), hint=hint) from None
             except GraphError as error:
-                raise ReadError(error.what, where=f"layer {layer.name} ({layer.type})") from None
+                raise ReadError(error.what, where=_where(layer)) from None
         outputs = self._outputs()
         _make_unique(self.nodes, {*self.inputs, *self.blobs.values()})
         graph = Graph(self.net.name or "net", self.inputs, outputs, self.nodes)
@@ -195,6 +194,12 @@ class _Reading:
                 value = result
             outputs.append(value)
         return outputs
+
+
+def _where(layer: Layer) -> str:
+    """Return which layer it is, behind the line of the text that it was read from."""
+    place = f"{layer.origin.source}: " if layer.origin.source and not layer.origin.op else ""
+    return f"{place}layer {layer.name} ({layer.type})"
 
 
 def _make_unique(nodes: list[Node], blobs: Collection[Value]) -> None:

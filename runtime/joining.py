@@ -14,6 +14,7 @@ from caffeforge.runtime.errors import FileError, joined
 from caffeforge.runtime.file_kind import BINARY, PROTOTXT, TEXT, refuse_other
 from caffeforge.runtime.foreign import Comparison
 from caffeforge.runtime.net import Net
+from caffeforge.runtime.net_state import State
 from caffeforge.runtime.private_pool import PrivatePool
 from caffeforge.runtime.prototxt_reader import Prototxt, decode, parse
 from caffeforge.runtime.text_kind import explained
@@ -21,8 +22,8 @@ from caffeforge.runtime.text_kind import explained
 _Pairs = Sequence[tuple[int, SavedLayer]]  # index of a layer of the text, and what the caffemodel has for it
 
 
-def read_text(path: Path, backend: Backend) -> Prototxt:
-    """Read a prototxt file.
+def read_text(path: Path, backend: Backend, state: State = State()) -> Prototxt:  # noqa: B008
+    """Read a prototxt file: its layers in a state.
 
     Raises:
         FileError: it cannot be read, or is not a net of the backend's dialect.
@@ -30,7 +31,7 @@ def read_text(path: Path, backend: Backend) -> Prototxt:
     refuse_other(path, "prototxt", frozenset({PROTOTXT, TEXT}))
     text = decode(path.read_bytes())
     try:
-        return parse(text, backend, str(path))
+        return parse(text, backend, str(path), state=state)
     except FileError as error:
         raise explained(error, text, str(path)) from None
 

@@ -102,6 +102,8 @@ def load(
     *,
     providers: Sequence[str] = ("CPUExecutionProvider",),
     weights: Literal["random"] | None = None,
+    level: int = 0,
+    stages: Sequence[str] = (),
 ) -> LoadedNet:
     """Read a net: parameters from the text, weights from the caffemodel.
 
@@ -111,6 +113,8 @@ def load(
         dialect: name of a backend, folder of a generated one, or a Backend.
         providers: onnxruntime's execution providers, in order of preference.
         weights: "random" gives random numbers, always the same, to layers that have no weights.
+        level: for ``min_level`` and ``max_level`` in the layers' rules, as of pycaffe's ``Net``.
+        stages: for ``stage`` and ``not_stage`` there, besides those of the text's own ``state``.
 
     Raises:
         CaffeforgeError: a file cannot be read in this dialect, with file, line and column, or holds a layer
@@ -118,5 +122,5 @@ def load(
     """
     backend = find(dialect)
     file = Path(caffemodel) if caffemodel is not None else None
-    net = read_files(Path(prototxt), file, backend)
+    net = read_files(Path(prototxt), file, backend, level=level, stages=stages)
     return LoadedNet(net, backend, providers, 0 if weights == "random" else None)

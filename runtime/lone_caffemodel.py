@@ -31,6 +31,9 @@ class _Layers(Source):
     def place(self, word: str, index: int) -> str:
         return f"{self.name}: {word} {index}"
 
+    def line(self, word: str, index: int) -> str:
+        return self.place(word, index)
+
 
 def read_alone(path: Path, backend: Backend) -> Net:
     """Read a net from its caffemodel alone, parameters included.

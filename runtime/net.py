@@ -18,7 +18,7 @@ class Layer:
         param: the typed parameters; their class tells the layer's type.
         blobs: weights, lazy, in the order of the layer's blobs.
         rule: the rule of the mapping that wrote or reads it.
-        origin: the source's module and line, where known.
+        origin: the module and line of the source, or the line of the text; equal layers may differ in it.
         shared: names under which Caffe keeps the blobs, one each, if other layers have the same ones.
         borrows: the blobs are another layer's, which has them in the caffemodel.
         source: name of the hub value that the first top holds; empty for a layer's inner result.
@@ -30,7 +30,7 @@ class Layer:
     tops: tuple[str, ...] = ()
     blobs: tuple[Array, ...] = ()
     rule: str = ""
-    origin: Origin = field(default_factory=Origin)
+    origin: Origin = field(default_factory=Origin, compare=False)
     op: str = ""
     source: str = ""
     shared: tuple[str, ...] = ()

@@ -20,10 +20,12 @@ from google.protobuf.message import Message as Proto
 
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import FileError, joined
+from caffeforge.runtime.graph import Origin
 from caffeforge.runtime.in_place import unsafe
 from caffeforge.runtime.legacy import v0_net
 from caffeforge.runtime.legacy.v1_net import upgraded_layer
 from caffeforge.runtime.net import Layer, Net
+from caffeforge.runtime.net_state import State, enum_name, get, included
 from caffeforge.runtime.private_pool import PrivatePool, typed_layer
 from caffeforge.runtime.training_layers import for_inference
 from caffeforge.runtime.unknown_names import Unknown, UnknownName, merged, unknown_names
@@ -83,10 +85,13 @@ class Source:
 
     def place(self, word: str, index: int) -> str:
         """Return ``file:line:col`` of the `index`-th `word` outside all braces, else the file's name."""
-        found = [offset for name, offset in self._words if name == word]
-        if index >= len(found):
-            return self.name
-        return self.at(found[index])
+        found = self._words.get(word, ())
+        return self.at(found[index]) if index < len(found) else self.name
+
+    def line(self, word: str, index: int) -> str:
+        """Return `place` without the column."""
+        found = self._words.get(word, ())
+        return self.at(found[index]).rpartition(":")[0] if index < len(found) else self.name
 
     def at(self, offset: int) -> str:
         """Return ``file:line:col`` of an offset in the text."""
@@ -95,7 +100,7 @@ class Source:
 
     def has(self, word: str) -> bool:
         """Tell whether `word` stands outside all braces."""
-        return any(name == word for name, _ in self._words)
+        return word in self._words
 
     @property
     def layer_word(self) -> str:
@@ -108,13 +113,14 @@ class Source:
         return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     @cached_property
-    def _words(self) -> list[tuple[str, int]]:
-        """The words outside all braces, each with its offset."""
-        depth, words = 0, []
+    def _words(self) -> dict[str, list[int]]:
+        """The words outside all braces, each with its offsets."""
+        depth = 0
+        words: dict[str, list[int]] = {}
         for token in _TOKEN.finditer(self.text):
             depth += bool(token["open"]) - bool(token["close"])
             if token["word"] and not depth:
-                words.append((token["word"], token.start()))
+                words.setdefault(token["word"], []).append(token.start())
         return words
 
 
@@ -123,7 +129,13 @@ def decode(raw: bytes) -> str:
     return raw.decode("utf-8-sig", "surrogateescape")
 
 
-def parse(text: str, backend: Backend, name: str = "prototxt", pool: PrivatePool | None = None) -> Prototxt:
+def parse(
+    text: str,
+    backend: Backend,
+    name: str = "prototxt",
+    pool: PrivatePool | None = None,
+    state: State = State(),  # noqa: B008  # it cannot change
+) -> Prototxt:
     """Return the net that `text` describes in the backend's dialect; `name` stands for the file in messages.
 
     Raises:
@@ -154,7 +166,7 @@ def parse(text: str, backend: Backend, name: str = "prototxt", pool: PrivatePool
             known = {problem.where for problem in problems}
             listed = [*problems, *([fault] if fault.where not in known else [])]
             raise joined(merged(listed), source.name) from None
-    return _Reader(backend, pool, source).read(proto, unknown)
+    return _Reader(backend, pool, source, state).read(proto, unknown)
 
 
 def _stray(text: str) -> int | None:
@@ -171,15 +183,16 @@ def read_proto(proto: Proto, backend: Backend, pool: PrivatePool, source: Source
     Raises:
         FileError: it is no net of this dialect; it lists every layer that cannot be read.
     """
-    return _Reader(backend, pool, source).read(proto)
+    return _Reader(backend, pool, source, State()).read(proto)
 
 
 class _Reader:
     """Turns one parsed NetParameter into a Net."""
 
-    def __init__(self, backend: Backend, pool: PrivatePool, source: Source) -> None:
+    def __init__(self, backend: Backend, pool: PrivatePool, source: Source, state: State) -> None:
         self.backend = backend
         self.source = source
+        self.state = state
         skeleton = backend.skeleton
         self.net_name = pool.field_name("NetParameter", skeleton.net_name)
         self.net_layer = pool.field_name("NetParameter", skeleton.net_layer)
@@ -197,7 +210,8 @@ class _Reader:
             raise joined(merged([name for found in names.values() for name in found]), self.source.name)
         problems: list[FileError] = []
         self._refuse_net_fields(proto)
-        stages = frozenset(_get(_get(proto, "state"), "stage", ()))
+        stages = (*get(get(proto, "state"), "stage", ()), *self.state.stages)
+        state = State(self.state.level, stages)
         layers, sharing, indices, dropped = [], [], [], set()
         protos = {}
         given_layers, faults = self._given(proto)
@@ -207,11 +221,11 @@ class _Reader:
                     raise faults[index]
                 layer = self._today(given, proto)
                 protos[index] = layer
-                if not _included(layer, stages):
+                if not included(layer, state):
                     dropped.add(getattr(layer, self.name))
                     continue
                 problems += names.get(index, ())
-                layers.append(self._layer(layer))
+                layers.append(self._layer(layer, index))
                 sharing.append(_shares(layer))
                 indices.append(index)
             except FileError as problem:
@@ -237,7 +251,7 @@ class _Reader:
 
     def _given(self, proto: Proto) -> tuple[dict[int, Any], dict[int, FileError]]:
         """Return the layers by index, without padding layers of the oldest format, and what is wrong."""
-        old = _get(proto, "layers", ())
+        old = get(proto, "layers", ())
         if v0_net.is_v0(old):
             unpadded = v0_net.without_padding(old)
             return unpadded.layers, unpadded.faults
@@ -261,13 +275,13 @@ class _Reader:
         if layer.DESCRIPTOR is kind:
             return layer
         result: Proto = type(net)().layer.add()  # type: ignore[attr-defined]
-        if v0_net.is_v0(_get(net, "layers", ())):
+        if v0_net.is_v0(get(net, "layers", ())):
             v0_net.upgrade(layer, result)
         else:
             upgraded_layer(layer, result)
         return result
 
-    def _layer(self, proto: Proto) -> Layer:
+    def _layer(self, proto: Proto, index: int) -> Layer:
         name, kind = getattr(proto, self.name), getattr(proto, self.type)
         cls = self.backend.layer_types.get(kind)
         if cls is None:
@@ -284,7 +298,7 @@ class _Reader:
                     f"layer {name} sets {descriptor.name}, which means nothing to its type {kind}",
                     hint="remove it, or name it under `ignore:` of the type's rule",
                 )
-        if _enum_name(proto, "phase") == "TRAIN":
+        if enum_name(proto, "phase") == "TRAIN":
             raise FileError(f"layer {name} is fixed to phase TRAIN", hint="remove `phase: TRAIN` from it")
         bottoms, tops = tuple(getattr(proto, self.bottom)), tuple(getattr(proto, self.top))
         if reason := unsafe(kind, bottoms, tops, self.backend.net):
@@ -295,13 +309,14 @@ class _Reader:
             bottoms=bottoms,
             tops=tops,
             rule=reader.rule if reader else "",
+            origin=Origin(source=self.source.line(self.source.layer_word, index)),
         )
 
     def _inputs(self, proto: Proto) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Return the inputs given as fields of the net, each with its shape, as Caffe pairs them."""
-        names = tuple(_get(proto, "input", ()))
-        shapes = [tuple(shape.dim) for shape in _get(proto, "input_shape", ())]
-        dims = tuple(_get(proto, "input_dim", ()))
+        names = tuple(get(proto, "input", ()))
+        shapes = [tuple(shape.dim) for shape in get(proto, "input_shape", ())]
+        dims = tuple(get(proto, "input_dim", ()))
         if not shapes and len(dims) == 4 * len(names):  # older nets
             shapes = [dims[start : start + 4] for start in range(0, len(dims), 4)]
         if len(shapes) != len(names):
@@ -314,44 +329,10 @@ class _Reader:
         return tuple(zip(names, shapes, strict=True))
 
 
-def _get(proto: Any, name: str, default: Any = None) -> Any:
-    """Return a field of `proto`, `default` if its schema has no such field."""
-    known = proto is not None and name in proto.DESCRIPTOR.fields_by_name
-    return getattr(proto, name) if known else default
-
-
-def _enum_name(proto: Proto, name: str) -> str:
-    """Return the value of an enum field by name, empty if it is not set or not in the schema."""
-    field = proto.DESCRIPTOR.fields_by_name.get(name)
-    if field is None or field.enum_type is None or not proto.HasField(name):
-        return ""
-    return str(field.enum_type.values_by_number[getattr(proto, name)].name)
-
-
-def _included(layer: Proto, stages: frozenset[str]) -> bool:
-    """Tell whether a net in phase TEST, at level 0 and in `stages` has this layer, by Caffe's rules."""
-    include, exclude = _get(layer, "include", ()), _get(layer, "exclude", ())
-    if include and exclude:
-        raise FileError("a layer has both include and exclude rules, of which Caffe takes only one kind")
-    if include:
-        return any(_meets(rule, stages) for rule in include)
-    return not any(_meets(rule, stages) for rule in exclude)
-
-
-def _meets(rule: Proto, stages: frozenset[str]) -> bool:
-    return (
-        _enum_name(rule, "phase") in ("", "TEST")
-        and not (rule.HasField("min_level") and rule.min_level > 0)  # type: ignore[attr-defined]
-        and not (rule.HasField("max_level") and rule.max_level < 0)  # type: ignore[attr-defined]
-        and stages.issuperset(_get(rule, "stage", ()))
-        and stages.isdisjoint(_get(rule, "not_stage", ()))
-    )
-
-
 def _shares(layer: Proto) -> tuple[Share, ...]:
     return tuple(
-        Share(_get(spec, "name", ""), _enum_name(spec, "share_mode") == "PERMISSIVE")
-        for spec in _get(layer, "param", ())
+        Share(get(spec, "name", ""), enum_name(spec, "share_mode") == "PERMISSIVE")
+        for spec in get(layer, "param", ())
     )
 
 

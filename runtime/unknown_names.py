@@ -63,16 +63,18 @@ class _Frame:
     Attributes:
         kind: descriptor of the message inside; None where it is not known, and for scalars.
         field: descriptor of the field whose value is due or stands here.
+        named: a field's name was the last thing that stood here.
     """
 
     kind: Any
     is_list: bool = False
     field: Any = None
     value_due: bool = False
+    named: bool = False
 
 
 def unknown_names(text: str, net: Any, layer_field: str) -> list[Unknown]:
-    """Return what `text` names and the schema does not have, in order.
+    """Return what `text` names and the schema does not have, in order, up to where it is no prototxt.
 
     Args:
         text: a prototxt, well-formed or not.
@@ -86,6 +88,9 @@ def _walk(text: str, net: Any, layer_field: str) -> Iterator[Unknown]:
     stack, layer, braces = [_Frame(net)], -1, 0
     for token in _TOKEN.finditer(text):
         frame = stack[-1]
+        if frame.named and (token["word"] or token["text"] or token["close"]):
+            return  # neither colon nor brace behind a name: what comes is not what it seems
+        frame.named = frame.named and not (token["colon"] or token["open"])
         if token["colon"]:
             frame.value_due = True
         elif token["open"]:
@@ -104,6 +109,7 @@ def _walk(text: str, net: Any, layer_field: str) -> Iterator[Unknown]:
             if (what := _unknown_value(frame.field, token["word"])) is not None:
                 yield Unknown(token.start(), layer if len(stack) > 1 else -1, *what)
         elif token["word"]:
+            frame.named = True
             frame.field = frame.kind.fields_by_name.get(token["word"]) if frame.kind is not None else None
             if frame.kind is not None and frame.field is None:
                 near = near_name(token["word"], tuple(frame.kind.fields_by_name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from caffeforge.runtime.backend import Backend, NetStyle, Skeleton
 
@@ -147,15 +147,33 @@ def export(
     )
 
 
-def load(prototxt: str | Path, caffemodel: str | Path | None = None) -> LoadedNet:
+def load(
+    prototxt: str | Path,
+    caffemodel: str | Path | None = None,
+    *,
+    providers: Sequence[str] = ("CPUExecutionProvider",),
+    weights: Literal["random"] | None = None,
+    level: int = 0,
+    stages: Sequence[str] = (),
+) -> LoadedNet:
     """Read a net of this dialect; its ``run({"data": array}, blobs=["prob"])`` returns arrays by name.
+
+    Args:
+        prototxt: the text, or a caffemodel alone.
+        caffemodel: the weights.
+        providers: onnxruntime's execution providers, in order of preference.
+        weights: "random" gives random numbers, always the same, to layers that have no weights.
+        level: for ``min_level`` and ``max_level`` in the layers' rules.
+        stages: for ``stage`` and ``not_stage`` there, besides those of the text's own ``state``.
 
     Raises:
         CaffeforgeError: the files are no net of this dialect, with file, line and column.
     """
     from caffeforge.runtime.loaded import load as run
 
-    return run(prototxt, caffemodel, BACKEND)
+    return run(
+        prototxt, caffemodel, BACKEND, providers=providers, weights=weights, level=level, stages=stages
+    )
 
 
 __all__ = ["BACKEND", "LAYER_TYPES", "MESSAGES", "READERS", "RULES", "export", "layers", "load"]

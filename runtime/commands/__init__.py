@@ -41,6 +41,14 @@ def add_net(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dequantize", action="store_true", help=DEQUANTIZE_HELP)
 
 
+def add_state(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--stage`` and ``--level``, by which a prototxt may choose its layers."""
+    stage = "keep layers of this stage, as `deploy` in nets of DIGITS; may be given several times"
+    parser.add_argument("--stage", dest="stages", action="append", default=[], metavar="NAME", help=stage)
+    level = "for min_level and max_level of layers; default: 0"
+    parser.add_argument("--level", type=int, default=0, metavar="N", help=level)
+
+
 def add_random_weights(parser: argparse.ArgumentParser) -> None:
     """Declare ``--random-weights``."""
     what = "give layers of a prototxt that have no weights random ones, always the same"

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caffeforge.runtime.commands import add_net, describe, is_onnx
+from caffeforge.runtime.commands import add_net, add_state, describe, is_onnx
 
 if TYPE_CHECKING:
     from caffeforge.runtime.commands import Commands
@@ -18,6 +18,7 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
         commands, shared, "dump", "print a net or an ONNX model as the graph of hub ops that it computes"
     )
     add_net(parser)
+    add_state(parser)
     parser.set_defaults(run=run)
 
 
@@ -34,5 +35,5 @@ def run(options: argparse.Namespace) -> None:
 
     backend = find(options.backend)
     weights = Path(options.caffemodel) if options.caffemodel else None
-    net = read_files(Path(options.prototxt), weights, backend)
+    net = read_files(Path(options.prototxt), weights, backend, level=options.level, stages=options.stages)
     print(hub_from_net(net, backend).graph.dump(), end="")

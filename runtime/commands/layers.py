@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from caffeforge.runtime.commands import add_backend, add_random_weights, describe
+from caffeforge.runtime.commands import add_backend, add_random_weights, add_state, describe
 
 if TYPE_CHECKING:
     from caffeforge.runtime.commands import Commands
@@ -25,6 +25,7 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     add_backend(parser)
     add_random_weights(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
+    add_state(parser)
     parser.set_defaults(run=run)
 
 
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
 
     backend = find(options.backend)
     weights = Path(options.caffemodel) if options.caffemodel else None
-    net = read_files(Path(options.prototxt), weights, backend)
+    net = read_files(Path(options.prototxt), weights, backend, level=options.level, stages=options.stages)
     costs = layer_costs(net, backend, 0 if options.random_weights else None)
     if options.json:
         print(json.dumps([_document(cost) for cost in costs], indent=1))

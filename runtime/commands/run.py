@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from caffeforge.runtime.commands import add_net, add_random_weights, describe, is_onnx
+from caffeforge.runtime.commands import add_net, add_random_weights, add_state, describe, is_onnx
 from caffeforge.runtime.errors import FileError, UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE.npz", help="where to save them")
     engine = "what computes a prototxt: CPU or CUDA, or an execution provider of onnxruntime; default: CPU"
     add_random_weights(parser)
+    add_state(parser)
     parser.add_argument("--provider", default="CPU", metavar="NAME", help=engine)
     parser.set_defaults(run=run)
 
@@ -77,7 +78,15 @@ def _loaded(options: argparse.Namespace) -> tuple[LoadedNet | LoadedOnnx, Sequen
     short = {"CPU": "CPUExecutionProvider", "CUDA": "CUDAExecutionProvider"}
     providers = [short.get(options.provider, options.provider)]
     weights: Literal["random"] | None = "random" if options.random_weights else None
-    net = load(options.prototxt, options.caffemodel, options.backend, providers=providers, weights=weights)
+    net = load(
+        options.prototxt,
+        options.caffemodel,
+        options.backend,
+        providers=providers,
+        weights=weights,
+        level=options.level,
+        stages=options.stages,
+    )
     return net, net.net.notes
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from caffeforge.runtime import CaffeforgeError, load
+from caffeforge.runtime.cli import main
+from caffeforge.runtime.errors import ReadError
 from tests.e2e import vendor
 from tests.e2e.prototxt_cases import Case, Shape, layer, normal
 from tests.real_caffe.witness import Witness, WitnessError
@@ -137,3 +139,31 @@ def test_both_compute_the_same(case: Case, caffe: Witness, tmp_path: Path) -> No
     assert set(found) == set(expected)
     for name, array in found.items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-6, err_msg=name)
+
+
+def test_a_refused_layer_is_told_with_its_line(tmp_path: Path) -> None:
+    text = 'layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 1 dim: 2 } } }\n'
+    (tmp_path / "net.prototxt").write_text(
+        f'# two layers\n{text}layer {{ name: "r" type: "ReLU" bottom: "x" }}'
+    )
+    with pytest.raises(ReadError) as caught:
+        load(tmp_path / "net.prototxt")
+    assert caught.value.where == f"{tmp_path}/net.prototxt:3: layer r (ReLU)"
+    assert caught.value.what == "bottom x is not computed by any layer before"
+
+
+def test_nets_of_digits_are_read_by_their_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "train_val.prototxt"
+    file.write_text(
+        'layer { name: "d" type: "Input" top: "d" input_param { shape { dim: 1 dim: 2 } } }\n'
+        'layer { name: "r" type: "ReLU" bottom: "d" top: "r" exclude { stage: "deploy" } }\n'
+        'layer { name: "s" type: "Sigmoid" bottom: "d" top: "s" include { stage: "deploy" min_level: 1 } }\n'
+    )
+    assert load(file).outputs == ["r"]
+    assert load(file, level=1, stages=["deploy"]).outputs == ["s"]
+    for command, more in (("run", ["--random"]), ("layers", []), ("dump", [])):
+        assert (
+            main([command, str(file), "--backend", "bvlc", "--stage", "deploy", "--level", "1", *more]) == 0
+        )
+        said = capsys.readouterr().out
+        assert "Sigmoid" in said or said.startswith("s: 1x2")

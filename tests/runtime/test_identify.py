@@ -80,10 +80,10 @@ def test_dialects_that_read_the_same_are_told_so(tmp_path: Path) -> None:
 
 def test_reading_a_caffemodel_alone_notes_what_others_would_read(ceiling: Path, tmp_path: Path) -> None:
     net = read_files(saved(tmp_path, "round_mode: FLOOR"), None, find(ceiling))
-    assert list(net.notes) == [
+    assert (
         "the same bytes mean something else elsewhere: "
         "layer pool: ceiling reads ceil_mode: True; bvlc_master reads round_mode: FLOOR"
-    ]
+    ) in net.notes
 
 
 def test_a_text_tells_its_dialect_by_the_names_of_fields(ceiling: Path, tmp_path: Path) -> None:
@@ -101,6 +101,7 @@ def test_the_command_prints_verdicts_and_fails_where_no_dialect_fits(
     file.write_text(NET % "ceil_mode: true")
     assert main(["identify", str(file), "--backend", str(ceiling)]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "ceiling explains the files"
+    file.write_text(NET % "rounding: true")
     assert main(["identify", str(file), "--json"]) == 1
     said = capsys.readouterr()
     assert {verdict["backend"]: verdict["explains"] for verdict in json.loads(said.out)}["bvlc"] is False

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from caffeforge.runtime.errors import FileError, GraphError
 from caffeforge.runtime.float32 import float32_text, shortest
 from caffeforge.runtime.net import Layer, Net
+from caffeforge.runtime.net_state import State
 from caffeforge.runtime.prototxt import print_net, quote
 from caffeforge.runtime.prototxt_reader import decode, parse
 from tests.runtime.fake_dialect import KINDS, dialect
@@ -260,8 +261,28 @@ def refusal(text: str) -> FileError:
 
 
 @pytest.mark.parametrize(
+    ("rules", "kept"),
+    [
+        ('include { stage: "deploy" }', True),
+        ('include { stage: "deploy" stage: "s" }', True),
+        ('include { stage: "deploy" stage: "other" }', False),
+        ('exclude { stage: "deploy" }', False),
+        ("include { min_level: 2 }", True),
+        ("include { min_level: 3 }", False),
+        ("exclude { max_level: 2 }", False),
+        ("include { max_level: 1 }", False),
+    ],
+)
+def test_stages_and_level_can_be_chosen(rules: str, kept: bool) -> None:
+    text = f'state {{ stage: "s" }} {RELU} layer {{ name: "x" type: "ReLU" {rules} }}'
+    read = parse(text, dialect().backend, state=State(2, ("deploy",)))
+    assert [layer.name for layer in read.net.layers] == (["r", "x"] if kept else ["r"])
+
+
+@pytest.mark.parametrize(
     ("text", "where", "what", "hint"),
     [
+        ("layer { convolution_param { num_output 2 } }", ":1:40", "Expected", ""),
         ('name: "x"\nnope: 1', ":2:1", 'has no field named "nope"', "another dialect than fake"),
         (
             'layer {\n  type: "Convolution"\n  convolution_param { num_outputs: 1 }\n}',
