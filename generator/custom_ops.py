@@ -26,6 +26,7 @@ OPTIONS = {"?": "optional", "*": "variadic"}
 TYPES = {"int": int, "float": float, "bool": bool, "string": str}
 LIMIT = 2**63  # attributes are 64 bit integers
 AXIS = re.compile(r"(\w+)\.shape\[(-?\d+)\]", re.ASCII)  # a size that an operand has
+WHOLE = re.compile(r"(\w+)\.shape", re.ASCII)  # all of them
 TORCH = re.compile(r"\w+::\w+(\.\w+)?", re.ASCII)
 OWN = frozenset(("b",))  # what references call their own values
 # What ops.py imports and defines besides.
@@ -228,10 +229,19 @@ def _shape(
         sizes = [_size(size, open_, described, scope, printer) for size in shape]
         body = str(tuple_of("", sizes, 0, 16))
     else:
-        body = printer.print(shape, scope, INTS)
+        body = _whole(shape, described, scope, printer)
     head = call(f"def {name}", [f"op: {described.class_name}", *parameters], 0, " -> tuple[Dim, ...]:")
     text = f'{head}\n    """The sizes of {of}."""\n'
     return Code(text + indented(f"return {body}", 4))
+
+
+def _whole(shape: Source, op: HubOp, scope: Scope, printer: Printer) -> str:
+    """Return all sizes; where they are just an operand's, some may be symbols."""
+    code = printer.print(shape, scope, INTS)
+    copied = WHOLE.fullmatch(shape.text)
+    if copied is not None and copied[1] in {f.name for f in op.inputs if f.option == "single"}:
+        return f"{scope.names[copied[1]].code}.dims"
+    return f"tuple({code})"
 
 
 def _size(size: Source, open_: set[str], op: HubOp, scope: Scope, printer: Printer) -> Code:

@@ -26,13 +26,7 @@ class Suppression(Protocol):
     """What SSD's NonMaximumSuppressionParameter says; a field that is None is absent."""
 
     @property
-    def nms_threshold(self) -> float | None: ...
-
-    @property
     def top_k(self) -> int | None: ...
-
-    @property
-    def eta(self) -> float | None: ...
 
 
 def candidates(suppression: Suppression) -> int:
