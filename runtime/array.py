@@ -180,6 +180,23 @@ class Transposed(Array):
         return super().chunks() if self.perm[0] == 0 else _pieces(self.numpy())
 
 
+class Cast(Array):
+    """The same numbers in another element type, cast while they are read."""
+
+    __slots__ = ("source",)
+
+    def __init__(self, source: Array, dtype: str) -> None:
+        super().__init__(source.shape, dtype)
+        self.source = source
+
+    def rows(self, start: int, stop: int) -> NDArray:
+        return _cast(self.source.rows(start, stop), np.dtype(_stored(self.dtype)))
+
+    def chunks(self) -> Iterator[NDArray]:
+        for piece in self.source.chunks():
+            yield _cast(piece, np.dtype(_stored(self.dtype)))
+
+
 class Slab(Array):
     """The rows of the source from `start` to before `stop`."""
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 from caffeforge.generated import hub
 from caffeforge.runtime.backend import Backend, Reader
@@ -18,6 +19,8 @@ from caffeforge.runtime.random_weights import with_random_blobs
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
 from caffeforge.runtime.shared_memory import SharedMemory
+
+_NAMED: Final = 8  # layers without weights that one message names
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class _Reading:
                 self.tops.append([self.blobs[top] for top in layer.tops])
             except Refused as refused:
                 rule = f" [{refused.rule}]" if refused.rule else ""
-                hint = self._hint(refused.sentence)
+                hint = self._hint(layer, refused.sentence)
                 raise ReadError(f"{refused.sentence}{rule}", where=_where(layer), hint=hint) from None
             except GraphError as error:
                 raise ReadError(error.what, where=_where(layer)) from None
@@ -112,11 +115,20 @@ class _Reading:
         graph = Graph(self.net.name or "net", self.inputs, outputs, self.nodes)
         return HubNet(graph, self.blobs, self.by_layer, self.tops)
 
-    def _hint(self, sentence: str) -> str:
+    def _hint(self, layer: Layer, sentence: str) -> str:
         """Return what to do about a refusal for want of weights, empty for any other."""
-        if re.search(r"\b(blobs?|weights)\b", sentence) and not any(layer.blobs for layer in self.net.layers):
+        if layer.blobs or not re.search(r"\b(blobs?|weights)\b", sentence):
+            return ""
+        given = {other.type for other in self.net.layers if other.blobs}
+        if not given:
             return "the net has no weights: give its caffemodel, or ask for random ones"
-        return ""
+        without = [
+            other.name
+            for other in self.net.layers
+            if other.type in (layer.type, *given) and not other.blobs and not other.borrows
+        ]
+        more = f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
+        return f"the caffemodel has no weights for {', '.join(without[:_NAMED])}{more}: other names there?"
 
     def _input(self, name: str, shape: Iterable[int]) -> None:
         given = self.shapes.get(name, tuple(shape))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from caffeforge.runtime.array import Array
+from caffeforge.runtime.array import Array, Cast
 from caffeforge.runtime.builder import Builder, Operand
 from caffeforge.runtime.graph import Symbol, Value, constant
 from caffeforge.runtime.net import Layer
@@ -39,10 +39,10 @@ class Blobs(Sequence[Value]):
 
 
 def _constant(name: str, array: Array) -> Value:
-    """Return weights as a value; random ones have no shape before the rule tells it."""
+    """Return weights as a value, doubles as floats; random ones have no shape before the rule tells it."""
     if isinstance(array, Blank) and array.array is None:
         return Value(name, array.dtype, (Symbol(UNKNOWN),), array)
-    return constant(name, array)
+    return constant(name, Cast(array, "float32") if array.dtype == "float64" else array)
 
 
 class Read(Builder, Refusing):

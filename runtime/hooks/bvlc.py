@@ -18,9 +18,9 @@ import numpy as np
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Array, Dense, Joined, NDArray, Slab, reshape, transpose
 from caffeforge.runtime.emit import Emit
-from caffeforge.runtime.graph import Value
+from caffeforge.runtime.graph import Value, constant
 from caffeforge.runtime.hooks.cells import GruCell, RnnCell, bias_sum, only
-from caffeforge.runtime.lib import array, own_shape
+from caffeforge.runtime.lib import array, in_shape
 from caffeforge.runtime.message import LayerParam
 from caffeforge.runtime.op import Op
 from caffeforge.runtime.read import Read
@@ -106,19 +106,18 @@ class _Bottoms:
         """Return the layer's blobs but for the first bias, and that bias."""
         if len(r.blobs) != count + self.static:
             raise Refused(f"{count + self.static} blobs are due, {len(r.blobs)} are given")
-        self._settle(r, 4 if count == 3 else 1)
-        first, bias, *others = r.blobs[:]
+        first, bias, *others = self._shaped(r, 4 if count == 3 else 1)
         return [first, *others], bias
 
-    def _settle(self, r: Read, gates: int) -> None:
-        """Give random weights their shapes; weights that were read keep theirs."""
+    def _shaped(self, r: Read, gates: int) -> list[Value]:
+        """Return the blobs in the shapes that are due; random ones have none before."""
         rows = gates * self.size
         shapes: list[tuple[int, ...]] = [(rows, prod(r.bottoms[0].shape[2:])), (rows,)]
         if self.static:
             shapes.append((rows, prod(r.bottoms[2].shape[1:])))
         shapes += [(rows, self.size), (self.size, self.size), (self.size,)]
-        for blob, shape in zip(r.blobs[:], shapes, strict=False):
-            own_shape(blob, shape)
+        due = zip(r.blobs[:], shapes, strict=False)
+        return [constant(blob.name, in_shape(blob, shape)) for blob, shape in due]
 
 
 def _run(r: Read, bottoms: _Bottoms, op: Op, weights: Sequence[Array]) -> tuple[Value, list[Value]]:

@@ -82,10 +82,14 @@ def reshape(source: Const, shape: Ints) -> Array:
 
 
 def own_shape(blob: Const, due: Ints) -> tuple[int, ...]:
-    """Return the shape of weights; that of random ones, which have none yet, is `due`."""
+    """Return the shape of weights, `due` if only leading ones differ: nets from before 2015 give four axes.
+
+    That of random ones, which have none yet, is `due`.
+    """
     given = array(blob)
     _settle(given, due)
-    return given.shape
+    same = _without_leading_ones(given.shape) == _without_leading_ones(due)
+    return tuple(due) if same else given.shape
 
 
 def _settle(given: Array, shape: Ints) -> None:
