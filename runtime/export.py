@@ -47,6 +47,7 @@ def export(
     approximate: bool = False,
     in_place: bool = True,
     dequantize: bool = False,
+    fold: bool = False,
 ) -> ExportResult:
     """Convert a PyTorch or ONNX model to `backend`; see ``export`` of a generated package."""
     source = source_of(
@@ -62,7 +63,7 @@ def export(
     fold_constants(graph)
     fused = fuse(graph, (*backend.patterns, *PATTERNS), lambda node: directly(node, backend))
     try:
-        calls = legalize(graph, backend, approximate=approximate)
+        calls = legalize(graph, backend, approximate=approximate, fold=fold)
         refuse_net(graph, backend)
     except LegalizeError as error:
         raise with_hint(error, dequantize) from None

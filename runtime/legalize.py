@@ -60,11 +60,12 @@ class Target(Protocol[C]):
 
 @paused()
 def legalize(
-    graph: Graph, backend: Backend, *, approximate: bool = False, folded: bool = True
+    graph: Graph, backend: Backend, *, approximate: bool = False, folded: bool = True, fold: bool = False
 ) -> list[LayerCall]:
     """Return the layers of a Caffe dialect that compute `graph`; see `legalized`.
 
-    Not `folded`, they are those that rules write, each for itself.
+    Not `folded`, they are those that rules write, each for itself. With `fold`, layers of different modules
+    are joined as well, where the result of one then has no blob any more.
     """
     target = CaffeTarget(backend)
 
@@ -76,7 +77,7 @@ def legalize(
         return legalized(graph, target, nodes, approximate=approximate)
     nodes = join_phases(Graph(graph.name, graph.inputs, graph.outputs, nodes), accepts)
     calls = legalized(graph, target, nodes, approximate=approximate)
-    simpler = simplify(graph, calls, accepts, Legalizer(target, approximate).layers)
+    simpler = simplify(graph, calls, accepts, Legalizer(target, approximate).layers, modules=fold)
     for node in graph.nodes:
         _give_back(node)
     return simpler

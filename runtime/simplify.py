@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from caffeforge.generated.hub.folds import PATTERNS
 from caffeforge.runtime.emit import LayerCall
 from caffeforge.runtime.folds.affine import join_affine
+from caffeforge.runtime.folds.into_weights import join_weights
 from caffeforge.runtime.folds.moves import drop_what_moves_nothing, renamed, reshape_once, split_once
 from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.graph import Graph, Node, Value
@@ -45,7 +46,9 @@ class _Written:
             self.calls[new] = calls
 
 
-def simplify(graph: Graph, calls: Sequence[LayerCall], accepts: Accepts, write: Write) -> list[LayerCall]:
+def simplify(
+    graph: Graph, calls: Sequence[LayerCall], accepts: Accepts, write: Write, *, modules: bool = False
+) -> list[LayerCall]:
     """Return fewer layers than `calls`, which compute `graph`, for the same outputs.
 
     Args:
@@ -53,12 +56,19 @@ def simplify(graph: Graph, calls: Sequence[LayerCall], accepts: Accepts, write: 
         calls: its layers, in order.
         accepts: tells whether the target writes a node as one rule of its own says.
         write: gives the layers of a node that it accepts.
+        modules: also join layers of different modules, where the result of one then has no blob any more.
     """
     written = _Written()
     lowered = Graph(graph.name, graph.inputs, graph.outputs, _leaves(calls, written))
+
+    def layers(node: Node) -> int:
+        own = written.calls.get(node)
+        return len(own) if own is not None else len(write(node)) if accepts(node) else 0
+
     for _ in range(PASSES):
         before = lowered.nodes
         _pass(lowered, written, accepts)
+        lowered.nodes = join_weights(lowered, layers, modules)
         if lowered.nodes == before:
             break
     found: list[LayerCall] = []

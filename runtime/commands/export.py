@@ -43,6 +43,8 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     apart = "give every layer a blob of its own, so that each value can be observed"
     parser.add_argument("--no-in-place", action="store_true", help=apart)
     parser.add_argument("--dequantize", action="store_true", help=DEQUANTIZE_HELP)
+    fold = "of a Caffe backend: join layers of different modules, as BatchNorm and Scale with a convolution"
+    parser.add_argument("--fold", action="store_true", help=fold)
     style = "of an ONNX backend: names from module paths, or C identifiers; default: path"
     parser.add_argument("--names", choices=("path", "c"), default="path", help=style)
     beside = "of an ONNX backend: keep weights in a file beside the model"
@@ -83,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         from caffeforge.runtime.export import export
 
-        result = export(backend, **shared, in_place=not options.no_in_place)
+        result = export(backend, **shared, in_place=not options.no_in_place, fold=options.fold)
     print(result.report())
 
 

@@ -105,6 +105,7 @@ from caffeforge.runtime.lib.sampling import (
 )
 from caffeforge.runtime.lib.statistics import norm_factor, norm_offset
 from caffeforge.runtime.lib.weights import (
+    all_are,
     array,
     begin_mark,
     caffe_statistic,
@@ -200,6 +201,7 @@ __all__ = [
     "inverse",
     "is_constant",
     "number",
+    "all_are",
     "is_finite",
     "is_run",
     "is_scalar",

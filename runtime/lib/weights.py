@@ -157,6 +157,11 @@ def is_finite(source: Const) -> bool:
     return all(bool(np.isfinite(chunk).all()) for chunk in array(source).chunks())
 
 
+def all_are(source: Const, number: float) -> bool:
+    """Tell whether every element of a constant is this number."""
+    return all(bool((chunk == number).all()) for chunk in array(source).chunks())
+
+
 def first_computed(values: Sequence[Value]) -> Value:
     """Return the first tensor that is no constant; Refused if all are."""
     found = next((value for value in values if value.data is None), None)
