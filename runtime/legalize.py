@@ -17,7 +17,9 @@ from caffeforge.runtime.caffe_target import CaffeTarget
 from caffeforge.runtime.collector import paused
 from caffeforge.runtime.emit import C, Emission, LayerCall
 from caffeforge.runtime.errors import GraphError
+from caffeforge.runtime.folds.orders import join_orders
 from caffeforge.runtime.folds.phases import join_phases
+from caffeforge.runtime.folds.samples import join_samples
 from caffeforge.runtime.graph import Graph, Node
 from caffeforge.runtime.op import full_name
 from caffeforge.runtime.plane_places import with_plane_places
@@ -75,8 +77,11 @@ def legalize(
     nodes = with_plane_places(graph, accepts)
     if not folded:
         return legalized(graph, target, nodes, approximate=approximate)
-    nodes = join_phases(Graph(graph.name, graph.inputs, graph.outputs, nodes), accepts)
-    calls = legalized(graph, target, nodes, approximate=approximate)
+    whole = Graph(graph.name, graph.inputs, graph.outputs, nodes)
+    whole.nodes = join_orders(whole, fold)
+    whole.nodes = join_samples(whole, fold, accepts)
+    whole.nodes = join_phases(whole, accepts)
+    calls = legalized(graph, target, whole.nodes, approximate=approximate)
     simpler = simplify(graph, calls, accepts, Legalizer(target, approximate).layers, modules=fold)
     for node in graph.nodes:
         _give_back(node)

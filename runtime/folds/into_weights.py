@@ -13,24 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from caffeforge.generated import hub
-from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.folds.following import Step, Ways, doubled, follow, followed, moves, places
 from caffeforge.runtime.folds.linear import Linear, Vector, linear
 from caffeforge.runtime.folds.scaling import Scaling, scaled_by, scaling, unscaled
 from caffeforge.runtime.graph import Graph, Node, Value
-from caffeforge.runtime.lib import steps_of
 from caffeforge.runtime.refusal import Refused
 
 Layers = Callable[[Node], int]
+Vectors = tuple[Vector, Vector]  # scale and shift, one number for each channel
 LARGE = 8.0  # a shift so large may cancel what x has: sums of x are rounded worse than x
-FOLLOWED = 1 << 24  # elements; more are not followed one by one
-
-
-class Step(NamedTuple):
-    """A node that moves elements, and which of its results is on the way."""
-
-    node: Node
-    place: int
 
 
 class Fold(NamedTuple):
@@ -68,12 +60,8 @@ def _saves(fold: Fold, layers: Layers) -> bool:
     return all(new) and sum(new) < sum(map(layers, fold.nodes))
 
 
-class _Search:
-    def __init__(self, graph: Graph, modules: bool) -> None:
-        self.users = graph.users()
-        self.outputs = set(graph.outputs)
-        self.producers = {value: node for node in graph.nodes for value in node.outputs}
-        self.modules = modules
+class _Search(Ways):
+    """Finds what can be folded into the weights of one node."""
 
     def fold(self, node: Node) -> Fold | None:
         """Return what folds the scale and shift that `node` is, if it is one and anything holds it."""
@@ -93,12 +81,12 @@ class _Search:
         value, reader = given.x, node
         while True:
             producer = self.producers.get(value)
-            if producer is None or not self._hidden(value, reader):
+            if producer is None or not self.hidden(value, reader):
                 return None
             found = self._alone(producer)
             if found is not None:
                 break
-            if not _moves(producer):
+            if not moves(producer):
                 return None
             steps.insert(0, Step(producer, producer.outputs.index(value)))
             operand, reader = producer.inputs[0], producer
@@ -120,12 +108,12 @@ class _Search:
         (value,) = node.outputs
         while True:
             users = self.users[value]
-            if len(users) != 1 or not self._hidden(value, users[0]):
+            if len(users) != 1 or not self.hidden(value, users[0]):
                 return None
             found = self._alone(users[0])
             if found is not None and found.x is value:
                 break
-            if not _moves(users[0]) or len(users[0].outputs) != 1:
+            if not moves(users[0]) or len(users[0].outputs) != 1:
                 return None
             steps.append(Step(users[0], 0))
             (value,) = users[0].outputs
@@ -147,92 +135,63 @@ class _Search:
         new[found.node] = made
         return Fold(new)
 
-    def _hidden(self, value: Value, reader: Node) -> bool:
-        """Tell whether nothing but `reader` needs `value`."""
-        producer = self.producers[value]
-        if value in self.outputs or any(user is not reader for user in self.users[value]):
-            return False
-        inside, reading = producer.origin.module, reader.origin.module
-        return self.modules or not inside or reading == inside or reading.startswith(f"{inside}.")
-
     def _alone(self, node: Node) -> Linear | None:
         """Return the product that `node` is, if nothing else has its weights."""
         found = linear(node)
         return found if found is not None and len(self.users[found.weight]) == 1 else None
 
 
-def _moves(node: Node) -> bool:
-    """Tell whether `node` does nothing but move elements, each to one place or to none."""
-    same = (hub.Reshape, hub.Flatten, hub.Squeeze, hub.Unsqueeze, hub.Identity)
-    return isinstance(node.op, (*same, hub.Transpose, caffe_ops.Exchange, hub.Split, hub.Slice))
-
-
-def _follow(node: Node, elements: NDArray) -> list[NDArray]:
-    """Return what a node that moves elements makes of them."""
-    op = node.op
-    if isinstance(op, hub.Transpose):
-        return [elements.transpose(op.perm)]
-    if isinstance(op, caffe_ops.Exchange):
-        blocks, _, both, size = elements.shape
-        return [elements.reshape(blocks, both // op.size, op.size, size).transpose(0, 2, 1, 3)]
-    if isinstance(op, hub.Split):
-        ends = np.cumsum([value.shape[op.axis] for value in node.outputs])
-        return np.split(elements, ends[:-1], op.axis)
-    if isinstance(op, hub.Slice):
-        if op.starts is None or op.ends is None:
-            raise Refused("where it cuts is computed")
-        cut = [slice(None)] * elements.ndim
-        axes = op.axes if op.axes is not None else tuple(range(len(op.starts)))
-        for axis, start, end, step in zip(
-            axes, op.starts, op.ends, steps_of(op.starts, op.steps), strict=True
-        ):
-            if step < 0:
-                raise Refused("it turns what it cuts")
-            cut[axis] = slice(start, end, step)
-        return [elements[tuple(cut)]]
-    return [elements.reshape(node.outputs[0].shape[:])]
-
-
-def _traced(found: Linear, steps: Sequence[Step], given: Scaling) -> tuple[Vector, Vector] | None:
+def _traced(found: Linear, steps: Sequence[Step], given: Scaling) -> Vectors | None:
     """Return (scale, shift) by channel of what `found` yields, None if they vary within a channel."""
     (made,) = found.node.outputs
     if not steps:
         return _by_channel(found.axis, made, given)
-    shape = made.shape[:]
-    if np.prod(shape) > FOLLOWED:
-        return None
-    places: NDArray = np.arange(np.prod(shape)).reshape(shape)
-    for step in steps:
-        places = _follow(step.node, places)[step.place]
+    return _same(lambda shape: _spread(found, steps, given, shape), made.shape[:])
+
+
+def _spread(found: Linear, steps: Sequence[Step], given: Scaling, shape: Sequence[int]) -> Vectors | None:
+    at = follow(steps, places(shape))
     results = []
     for numbers, rest in ((given.scale, 1.0), (given.shift, 0.0)):
         whole = np.full(shape, rest)
-        whole.reshape(-1)[places.reshape(-1)] = np.broadcast_to(numbers, places.shape).reshape(-1)
+        whole.reshape(-1)[at.reshape(-1)] = np.broadcast_to(numbers, at.shape).reshape(-1)
         results.append(_channels(whole, found.axis))
     scale, shift = results
     return (scale, shift) if scale is not None and shift is not None else None
 
 
-def _arriving(
-    found: Linear, steps: Sequence[Step], scaled: Value, given: Scaling
-) -> tuple[Vector, Vector] | None:
+def _arriving(found: Linear, steps: Sequence[Step], scaled: Value, given: Scaling) -> Vectors | None:
     """Return (scale, shift) by channel of what `found` reads, None if they vary within a channel."""
     if not steps:
         return _by_channel(found.axis, scaled, given)
-    shape = scaled.shape[:]
-    if np.prod(shape) > FOLLOWED:
-        return None
+    return _same(lambda shape: _carried(found, steps, given, shape), scaled.shape[:])
+
+
+def _carried(found: Linear, steps: Sequence[Step], given: Scaling, shape: Sequence[int]) -> Vectors | None:
+    followed(shape)
     results = []
     for numbers in (given.scale, given.shift):
         whole: NDArray = np.broadcast_to(numbers, shape)
-        for step in steps:
-            whole = _follow(step.node, whole)[0]
-        results.append(_channels(whole, found.axis))
+        results.append(_channels(follow(steps, whole), found.axis))
     scale, shift = results
     return (scale, shift) if scale is not None and shift is not None else None
 
 
-def _by_channel(axis: int, value: Value, given: Scaling) -> tuple[Vector, Vector] | None:
+def _same(vectors: Callable[[Sequence[int]], Vectors | None], shape: Sequence[int]) -> Vectors | None:
+    """Return the vectors for a shape, None if those for a batch of two in place of one are others."""
+    found = vectors(shape)
+    if found is None or shape[0] > 1:
+        return found
+    try:
+        again = vectors(doubled(shape))
+    except Refused:  # what moves the elements is fixed to its batch anyhow
+        return found
+    if again is None or not all(np.array_equal(*pair) for pair in zip(found, again, strict=True)):
+        return None
+    return found
+
+
+def _by_channel(axis: int, value: Value, given: Scaling) -> Vectors | None:
     """Return `given` as one number for each index along `axis`, None if it varies along another."""
     results = []
     for numbers in (given.scale, given.shift):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from caffeforge.generated import hub
 from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime.array import Dense
-from caffeforge.runtime.folds.product import Product
+from caffeforge.runtime.folds.weights import Product
 from caffeforge.runtime.graph import Node, Value, constant
 from caffeforge.runtime.op import Op
 
@@ -45,6 +45,17 @@ class Linear:
         """How many the result has."""
         return self.node.outputs[0].shape[self.axis]
 
+    @property
+    def columns_in(self) -> int:
+        """The axis of the weights along which the channels lie that are read; of a single group."""
+        op = self.node.op
+        return 1 if isinstance(op, hub.Conv) or (isinstance(op, hub.Gemm) and op.transB) else 0
+
+    @property
+    def columns_out(self) -> int:
+        """The axis of the weights along which the channels of the result lie; of a single group."""
+        return 1 - self.columns_in
+
     def then(self, scale: Vector, shift: Vector, result: Value) -> Node:
         """Return the node that yields ``scale * y + shift``, by channel, as `result`."""
         known = np.zeros(self.channels) if self.bias is None else self._bias()
@@ -61,19 +72,10 @@ class Linear:
                 return None
             assert self.weight.data is not None
             taps = self.weight.data.numpy() * self._inner(shift)
-            rows = 1 if self._columns else 0
-            moved = taps.sum(tuple(axis for axis in range(taps.ndim) if axis != rows))
+            moved = taps.sum(tuple(axis for axis in range(taps.ndim) if axis != self.columns_out))
             bias = moved if bias is None else bias + moved
         node = self._with(factors, bias, self.node.outputs[0])
         return Node(node.name, node.op, [x, *node.inputs[1:]], node.outputs, node.origin)
-
-    @property
-    def _columns(self) -> bool:
-        """Whether the weights of one channel of the result are a column of them."""
-        op = self.node.op
-        return isinstance(op, (hub.MatMul, caffe_ops.InnerProduct)) or (
-            isinstance(op, hub.Gemm) and not op.transB
-        )
 
     def _bias(self) -> Vector:
         assert self.bias is not None and self.bias.data is not None
@@ -86,7 +88,7 @@ class Linear:
         if isinstance(op, hub.ConvTranspose):
             grouped = np.repeat(numbers.reshape(op.group, 1, -1), shape[0] // op.group, 1)
             return grouped.reshape(shape[0], shape[1], *[1] * (len(shape) - 2))
-        if self._columns:
+        if self.columns_out:
             return numbers.reshape(1, -1)
         return numbers.reshape(-1, *[1] * (len(shape) - 1))
 
@@ -96,9 +98,9 @@ class Linear:
         if isinstance(op, hub.Conv):
             grouped = np.repeat(numbers.reshape(op.group, 1, -1), shape[0] // op.group, 1)
             return grouped.reshape(shape[0], shape[1], *[1] * (len(shape) - 2))
-        if isinstance(op, hub.ConvTranspose) or self._columns:
-            return numbers.reshape(-1, *[1] * (len(shape) - 1))
-        return numbers.reshape(1, -1)
+        if self.columns_in:
+            return numbers.reshape(1, -1)
+        return numbers.reshape(-1, *[1] * (len(shape) - 1))
 
     def _with(self, factors: Vector, bias: Vector | None, result: Value) -> Node:
         assert self.weight.data is not None
