@@ -26,14 +26,14 @@ def share_weights(net: Net, types: Collection[str]) -> None:
     for layer in net.layers:
         if layer.type not in types or not any(map(_is_stored, layer.blobs)):
             continue
-        owner = owners.setdefault((layer.type, *map(_key, layer.blobs)), layer)
+        owner = owners.setdefault((layer.type, *map(array_key, layer.blobs)), layer)
         if owner is not layer:
             owner.shared = tuple(f"{owner.name}.{index}" for index in range(len(owner.blobs)))
             layer.shared = owner.shared
             layer.borrows = True
 
 
-def _key(array: Array) -> Key:
+def array_key(array: Array) -> Key:
     """Return what an array is made of: equal keys of living arrays mean the same elements."""
     slots = [name for cls in type(array).__mro__ for name in getattr(cls, "__slots__", ())]
     return (type(array), *(_part(getattr(array, name)) for name in slots))
@@ -41,7 +41,7 @@ def _key(array: Array) -> Key:
 
 def _part(value: Any) -> object:
     if isinstance(value, Array):
-        return _key(value)
+        return array_key(value)
     if isinstance(value, np.ndarray):
         return (value.__array_interface__["data"], value.shape, value.strides, value.dtype.str)
     if isinstance(value, (tuple, list)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 from caffeforge.generated import hub
 from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.folds.linear import Linear, linear
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.lib import open_batch, steps_of
 from caffeforge.runtime.refusal import Refused
@@ -37,6 +39,13 @@ class Ways:
         self.outputs = set(graph.outputs)
         self.producers = {value: node for node in graph.nodes for value in node.outputs}
         self.modules = modules
+        found = [made for made in map(linear, graph.nodes) if made is not None]
+        self.owners = Counter(made.weight_key for made in found)
+
+    def alone(self, node: Node) -> Linear | None:
+        """Return the product that `node` is, if nothing else has its weights."""
+        made = linear(node)
+        return made if made is not None and self.owners[made.weight_key] == 1 else None
 
     def hidden(self, value: Value, reader: Node) -> bool:
         """Tell whether nothing but `reader` needs `value`."""

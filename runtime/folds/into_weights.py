@@ -15,7 +15,7 @@ import numpy as np
 from caffeforge.generated import hub
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.folds.following import Step, Ways, doubled, follow, followed, moves, places
-from caffeforge.runtime.folds.linear import Linear, Vector, linear
+from caffeforge.runtime.folds.linear import Linear, Vector
 from caffeforge.runtime.folds.scaling import Scaling, scaled_by, scaling, unscaled
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.refusal import Refused
@@ -83,7 +83,7 @@ class _Search(Ways):
             producer = self.producers.get(value)
             if producer is None or not self.hidden(value, reader):
                 return None
-            found = self._alone(producer)
+            found = self.alone(producer)
             if found is not None:
                 break
             if not moves(producer):
@@ -110,7 +110,7 @@ class _Search(Ways):
             users = self.users[value]
             if len(users) != 1 or not self.hidden(value, users[0]):
                 return None
-            found = self._alone(users[0])
+            found = self.alone(users[0])
             if found is not None and found.x is value:
                 break
             if not moves(users[0]) or len(users[0].outputs) != 1:
@@ -134,11 +134,6 @@ class _Search(Ways):
             return None
         new[found.node] = made
         return Fold(new)
-
-    def _alone(self, node: Node) -> Linear | None:
-        """Return the product that `node` is, if nothing else has its weights."""
-        found = linear(node)
-        return found if found is not None and len(self.users[found.weight]) == 1 else None
 
 
 def _traced(found: Linear, steps: Sequence[Step], given: Scaling) -> Vectors | None:

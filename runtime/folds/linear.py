@@ -17,6 +17,7 @@ from caffeforge.runtime.array import Dense
 from caffeforge.runtime.folds.weights import Product
 from caffeforge.runtime.graph import Node, Value, constant
 from caffeforge.runtime.op import Op
+from caffeforge.runtime.sharing import array_key
 
 Vector = npt.NDArray[np.float64]
 
@@ -39,6 +40,12 @@ class Linear:
     def axis(self) -> int:
         """The axis of the channels, of what is read as of the result."""
         return 1 if isinstance(self.node.op, (hub.Conv, hub.ConvTranspose)) else self.x.rank - 1
+
+    @property
+    def weight_key(self) -> object:
+        """What the weights are made of; equal for two products that have the same."""
+        assert self.weight.data is not None
+        return array_key(self.weight.data)
 
     @property
     def channels(self) -> int:

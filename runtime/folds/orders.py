@@ -8,7 +8,7 @@ from math import prod
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Array, Dense
 from caffeforge.runtime.folds.following import Order, Step, Ways, moved_order
-from caffeforge.runtime.folds.linear import Linear, linear
+from caffeforge.runtime.folds.linear import Linear
 from caffeforge.runtime.folds.weights import Ordered
 from caffeforge.runtime.graph import Graph, Node, Value, constant
 from caffeforge.runtime.refusal import Refused
@@ -26,8 +26,8 @@ def join_orders(graph: Graph, modules: bool) -> list[Node]:
     ways = Ways(graph, modules)
     found: New = {}
     for node in graph.nodes:
-        made = linear(node)
-        if made is None or len(ways.users[made.weight]) != 1 or getattr(node.op, "group", 1) != 1:
+        made = ways.alone(node)
+        if made is None or getattr(node.op, "group", 1) != 1:
             continue
         for fold in (_before, _behind):
             try:

@@ -14,7 +14,7 @@ import numpy as np
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Dense, NDArray
 from caffeforge.runtime.folds.following import Step, Ways, doubled, follow, places
-from caffeforge.runtime.folds.linear import Linear, linear
+from caffeforge.runtime.folds.linear import Linear
 from caffeforge.runtime.graph import Graph, Node, Value, constant
 from caffeforge.runtime.lib import quotient, repeats_whole, whole_factors
 from caffeforge.runtime.refusal import Refused
@@ -44,8 +44,8 @@ def join_samples(graph: Graph, modules: bool, accepts: Accepts) -> list[Node]:
     ways = Ways(graph, modules)
     found: New = {}
     for node in graph.nodes:
-        made = linear(node)
-        if made is None or len(ways.users[made.weight]) != 1 or not _plain(node):
+        made = ways.alone(node)
+        if made is None or not _plain(node):
             continue
         for fold in (_gathered, _scattered, _repeated):
             try:
