@@ -27,10 +27,12 @@ from caffeforge.runtime.sharing import share_weights
 from caffeforge.runtime.source import source_of
 
 if TYPE_CHECKING:
+    from caffeforge.runtime.graph import Graph
     from caffeforge.runtime.source import Source
     from caffeforge.runtime.verify import Verification
 
 MAP_VERSION = 1
+NAMED = 5  # values that a note lists
 APPROXIMATE = 1e-2  # of scale: what is accepted where the user allowed approximations
 
 
@@ -74,7 +76,8 @@ def export(
     share_weights(net, backend.net.shared)
     # That takes as long as reading the net, which only a comparison does anyhow.
     fixed = fixed_batch(net, backend, graph.inputs, graph.outputs) if verify else ""
-    notes = dict.fromkeys([*source.notes, *fused, *lowering_notes(calls), fixed, *casts(net)])
+    joined = joined_note(graph, net) if fold else ""
+    notes = dict.fromkeys([*source.notes, *fused, *lowering_notes(calls), joined, fixed, *casts(net)])
     found: list[Verification] = []
     accepted = APPROXIMATE if any(call.approximate for call in calls) else None
 
@@ -89,6 +92,17 @@ def export(
         layers=len(net.layers),
         weights_bytes=sum(4 * blob.size for layer in net.layers if not layer.borrows for blob in layer.blobs),
     )
+
+
+def joined_note(graph: Graph, net: Net) -> str:
+    """Return a sentence on the values of `graph` that have no blob in the net, empty if all have one."""
+    tops = {top for layer in net.layers for top in layer.tops}
+    gone = [value.name for node in graph.nodes for value in node.outputs if value.name not in tops]
+    if not gone:
+        return ""
+    listed = ", ".join(gone[:NAMED]) + (", ..." if len(gone) > NAMED else "")
+    count = f"{len(gone)} values have" if len(gone) > 1 else "1 value has"
+    return f"{count} no blob, being joined with what reads them: {listed}"
 
 
 def with_hint(error: LegalizeError, dequantize: bool) -> LegalizeError:

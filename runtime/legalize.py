@@ -17,7 +17,9 @@ from caffeforge.runtime.caffe_target import CaffeTarget
 from caffeforge.runtime.collector import paused
 from caffeforge.runtime.emit import C, Emission, LayerCall
 from caffeforge.runtime.errors import GraphError
+from caffeforge.runtime.folds.channels import join_channels
 from caffeforge.runtime.folds.orders import join_orders
+from caffeforge.runtime.folds.padding import join_padding
 from caffeforge.runtime.folds.phases import join_phases
 from caffeforge.runtime.folds.samples import join_samples
 from caffeforge.runtime.graph import Graph, Node
@@ -78,8 +80,10 @@ def legalize(
     if not folded:
         return legalized(graph, target, nodes, approximate=approximate)
     whole = Graph(graph.name, graph.inputs, graph.outputs, nodes)
+    whole.nodes = join_channels(whole, fold, accepts)
     whole.nodes = join_orders(whole, fold)
     whole.nodes = join_samples(whole, fold, accepts)
+    whole.nodes = join_padding(whole, fold, accepts)
     whole.nodes = join_phases(whole, accepts)
     calls = legalized(graph, target, whole.nodes, approximate=approximate)
     simpler = simplify(graph, calls, accepts, Legalizer(target, approximate).layers, modules=fold)

@@ -100,6 +100,7 @@ def export(
     approximate: bool = False,
     in_place: bool = True,
     dequantize: bool = False,
+    fold: bool = False,
 ) -> ExportResult:
     """Convert a model and write ``<path>.prototxt``, ``<path>.caffemodel`` and ``<path>.map.json``.
 
@@ -120,6 +121,8 @@ def export(
             observed in the written net.
         dequantize: of a quantized ONNX model, export the float model that QuantizeLinear and DequantizeLinear
             were put into; the files are then no longer the quantized model.
+        fold: join layers of different modules where the weights of one hold both, as batch normalization in the
+            convolution before it: fewer layers, in which the joined modules have no blobs of their own.
 
     Returns:
         The files, the report and the measured errors.
@@ -142,6 +145,7 @@ def export(
         approximate=approximate,
         in_place=in_place,
         dequantize=dequantize,
+        fold=fold,
     )
 
 

@@ -2914,9 +2914,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:768)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1107)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:768")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1107")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3015,11 +3015,11 @@ def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:929)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1281)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:930")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1282")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:930")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1282")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3039,7 +3039,7 @@ def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, b
     )
 
 
-def emit_detection_output(
+def emit_detection_output_1(
     e: Emit,
     op: caffe_ops.DetectionOutput,
     locations: Value,
@@ -3047,9 +3047,9 @@ def emit_detection_output(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:267)."""
-    if op.code not in ("CORNER", "CENTER_SIZE", "CORNER_SIZE"):
-        raise Refused("the code is CORNER, CENTER_SIZE or CORNER_SIZE", "schemas/known_layers.yaml:268")
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:341)."""
+    if op.code not in ("CORNER", "CENTER_SIZE"):
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:341")
     e.layer(
         layers.DetectionOutput(
             num_classes=op.num_classes,
@@ -3060,7 +3060,38 @@ def emit_detection_output(
                 top_k=op.nms_top_k,
                 eta=op.nms_eta,
             ),
-            code_type="CORNER" if op.code == "CORNER" else "CORNER_SIZE" if op.code == "CORNER_SIZE" else "CENTER_SIZE",
+            code_type="CORNER" if op.code == "CORNER" else "CENTER_SIZE",
+            keep_top_k=op.keep_top_k,
+            variance_encoded_in_target=op.variance_in_target,
+            confidence_threshold=op.score_threshold,
+        ),
+        (locations, confidences, priors),
+        tops=(boxes,),
+    )
+
+
+def emit_detection_output_2(
+    e: Emit,
+    op: caffe_ops.DetectionOutput,
+    locations: Value,
+    confidences: Value,
+    priors: Value,
+    boxes: Value,
+) -> None:
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:352)."""
+    if op.code != "CORNER_SIZE":
+        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:352")
+    e.layer(
+        layers.DetectionOutput(
+            num_classes=op.num_classes,
+            share_location=op.shared_locations,
+            background_label_id=op.background,
+            nms_param=layers.NonMaximumSuppressionParameter(
+                nms_threshold=op.nms_threshold,
+                top_k=op.nms_top_k,
+                eta=op.nms_eta,
+            ),
+            code_type="CORNER_SIZE",
             keep_top_k=op.keep_top_k,
             variance_encoded_in_target=op.variance_in_target,
             confidence_threshold=op.score_threshold,
@@ -3071,17 +3102,17 @@ def emit_detection_output(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:585)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:923)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:585")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:923")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:585")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:923")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:585")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:923")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
-        blobs=(lib.full((1,), 1.0),),
+        blobs=(lib.full((), 1.0),),
         tops=(output,),
     )
 
@@ -3464,7 +3495,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1630"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:768"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1107"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1640"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1642"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1647"),
@@ -3478,7 +3509,12 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_3, "bvlc/mapping.yaml:1670"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:929"),)),
-    caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output, "schemas/known_layers.yaml:267"),)),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:585"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1281"),)),
+    caffe_ops.DetectionOutput: Rule(
+        (
+            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:341"),
+            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:352"),
+        ),
+    ),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:923"),)),
 }

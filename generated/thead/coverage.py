@@ -814,175 +814,181 @@ OPS: Final[Mapping[str, Entry]] = {
         "bvlc/mapping.yaml:842",
         (
             Way(
-                "bvlc/mapping.yaml:843",
+                "bvlc/mapping.yaml:851",
+                layers=("Reduction", "Bias", "Reduction", "Power", "Scale"),
+                conditions=(Condition("bvlc/mapping.yaml:851", "all_are(Scale, 1) and not has(B)"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:869",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
-                let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(
-                    Condition(
-                        "bvlc/mapping.yaml:847",
-                        "start > 0 and not has(Mean) and not has(InvStdDev)",
-                        "the statistics are no outputs here",
-                    ),
-                ),
+                conditions=(Condition("bvlc/mapping.yaml:869", "not all_are(Scale, 1) or has(B)"),),
+            ),
+        ),
+        let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
+        conditions=(
+            Condition(
+                "bvlc/mapping.yaml:847",
+                "start > 0 and not has(Mean) and not has(InvStdDev)",
+                "the statistics are no outputs here",
             ),
         ),
     ),
-    "LeakyRelu": Entry("bvlc/mapping.yaml:874", (Way("bvlc/mapping.yaml:875", layers=("ReLU",)),)),
-    "Less": Entry("bvlc/mapping.yaml:879", (Way("bvlc/mapping.yaml:880", rewrite="C = Greater(B, A)"),)),
+    "LeakyRelu": Entry("bvlc/mapping.yaml:896", (Way("bvlc/mapping.yaml:897", layers=("ReLU",)),)),
+    "Less": Entry("bvlc/mapping.yaml:901", (Way("bvlc/mapping.yaml:902", rewrite="C = Greater(B, A)"),)),
     "LessOrEqual": Entry(
-        "bvlc/mapping.yaml:883",
-        (Way("bvlc/mapping.yaml:884", rewrite="C = Not(Greater(A, B))"),),
+        "bvlc/mapping.yaml:905",
+        (Way("bvlc/mapping.yaml:906", rewrite="C = Not(Greater(A, B))"),),
     ),
-    "Log": Entry("bvlc/mapping.yaml:887", (Way("bvlc/mapping.yaml:888", layers=("Log",)),)),
+    "Log": Entry("bvlc/mapping.yaml:909", (Way("bvlc/mapping.yaml:910", layers=("Log",)),)),
     "LRN": Entry(
-        "bvlc/mapping.yaml:891",
+        "bvlc/mapping.yaml:913",
         (
             Way(
-                "bvlc/mapping.yaml:893",
+                "bvlc/mapping.yaml:915",
                 layers=("LRN",),
-                conditions=(Condition("bvlc/mapping.yaml:893", "X.rank == 4 and size % 2 == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:915", "X.rank == 4 and size % 2 == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:896",
+                "bvlc/mapping.yaml:918",
                 rewrite="column = Reshape(X, shape=[0, X.shape[1], places, 1])\nnormal = LRN(column, size=size, alpha=alpha, beta=beta, bias=bias)\nY = Reshape(normal, shape=[0] + X.shape[1:])",
                 let=(("places", "product(X.shape[2:])"),),
-                conditions=(Condition("bvlc/mapping.yaml:896", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:918", "X.rank != 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:904",
+                "bvlc/mapping.yaml:926",
                 rewrite="mean = Conv(Mul(X, X), reshape(band(channels, size), [channels, channels, 1, 1]), kernel_shape=[1, 1])\nY = Mul(X, Pow(Add(Mul(mean, alpha), bias), -beta))",
                 let=(("channels", "X.shape[1]"),),
-                conditions=(Condition("bvlc/mapping.yaml:904", "X.rank == 4 and size % 2 == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:926", "X.rank == 4 and size % 2 == 0"),),
             ),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:913", (Way("bvlc/mapping.yaml:914", hook="lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:935", (Way("bvlc/mapping.yaml:936", hook="lstm"),)),
     "MatMul": Entry(
-        "bvlc/mapping.yaml:917",
+        "bvlc/mapping.yaml:939",
         (
             Way(
-                "bvlc/mapping.yaml:919",
+                "bvlc/mapping.yaml:941",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:919",
+                        "bvlc/mapping.yaml:941",
                         "is_constant(B) and not is_constant(A) and A.rank >= 2 and B.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:927",
+                "bvlc/mapping.yaml:949",
                 rewrite="stack = Reshape(B, shape=[-1, depth, 1, width])\nmixed = Conv(stack, reshape(A, [rows, depth, 1, 1]), kernel_shape=[1, 1])\nY = Reshape(mixed, shape=free_batch(Y.shape, B.rank > 2))",
                 let=(("rows", "A.shape[0]"), ("depth", "A.shape[1]"), ("width", "B.shape[-1]")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:927",
+                        "bvlc/mapping.yaml:949",
                         "is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:936",
+                "bvlc/mapping.yaml:958",
                 rewrite="Y = MatMul(Identity(A), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:936",
+                        "bvlc/mapping.yaml:958",
                         "is_constant(A) and not is_constant(B) and A.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:938",
+                "bvlc/mapping.yaml:960",
                 rewrite="Y = MatMul(A, Identity(B))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:938",
+                        "bvlc/mapping.yaml:960",
                         "is_constant(B) and not is_constant(A) and B.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:941",
+                "bvlc/mapping.yaml:963",
                 rewrite="rows = Unsqueeze(A, axes=[-2])\ncolumns = Unsqueeze(Transpose(B, perm=back), axes=[-3])\nY = ReduceSum(Mul(rows, columns), axes=[-1], keepdims=0)",
                 let=(("back", "[i for i in range(B.rank - 2)] + [B.rank - 1, B.rank - 2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:941",
+                        "bvlc/mapping.yaml:963",
                         "not is_constant(A) and not is_constant(B) and A.rank >= 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:948",
+                "bvlc/mapping.yaml:970",
                 rewrite="Y = Squeeze(MatMul(Unsqueeze(A, axes=[0]), B), axes=[-2])",
-                conditions=(Condition("bvlc/mapping.yaml:948", "A.rank == 1 and B.rank >= 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:970", "A.rank == 1 and B.rank >= 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:950",
+                "bvlc/mapping.yaml:972",
                 rewrite="Y = Squeeze(MatMul(A, Unsqueeze(B, axes=[1])), axes=[-1])",
-                conditions=(Condition("bvlc/mapping.yaml:950", "B.rank == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:972", "B.rank == 1"),),
             ),
         ),
     ),
     "Max": Entry(
-        "bvlc/mapping.yaml:961",
+        "bvlc/mapping.yaml:983",
         (
             Way(
-                "bvlc/mapping.yaml:963",
+                "bvlc/mapping.yaml:985",
                 rewrite="max = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:963", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:985", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:965",
+                "bvlc/mapping.yaml:987",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:965",
+                        "bvlc/mapping.yaml:987",
                         "len(data_0) >= 2 and all([x.shape == max.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:968",
+                "bvlc/mapping.yaml:990",
                 rewrite="max = Clip(data_0[0], min=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:968",
+                        "bvlc/mapping.yaml:990",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:970",
+                "bvlc/mapping.yaml:992",
                 rewrite="max = Clip(data_0[1], min=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:970",
+                        "bvlc/mapping.yaml:992",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:972",
+                "bvlc/mapping.yaml:994",
                 rewrite="max = Max(*[Expand(x, shape=max.shape[:]) for x in data_0])",
-                conditions=(Condition("bvlc/mapping.yaml:972", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:994", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:974",
+                "bvlc/mapping.yaml:996",
                 rewrite="max = Max(data_0[0], Add(Mul(data_0[0], 0.0), data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:974",
+                        "bvlc/mapping.yaml:996",
                         "len(data_0) == 2 and is_constant(data_0[1]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:976",
+                "bvlc/mapping.yaml:998",
                 rewrite="max = Max(data_0[1], Add(Mul(data_0[1], 0.0), data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:976",
+                        "bvlc/mapping.yaml:998",
                         "len(data_0) == 2 and is_constant(data_0[0]) and data_0[1].shape == max.shape",
                     ),
                 ),
@@ -1008,54 +1014,54 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1002",
+                "bvlc/mapping.yaml:1024",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:1002", "inside and sizes == Y.shape[2:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:1024", "inside and sizes == Y.shape[2:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1013",
+                "bvlc/mapping.yaml:1035",
                 rewrite="every = MaxPool(X, kernel_shape=kernel_shape, strides=strides, pads=begins + add(begins, over))\nY = Slice(every, starts=[0, 0], ends=Y.shape[2:], axes=[2, 3])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1013",
+                        "bvlc/mapping.yaml:1035",
                         "inside and sizes != Y.shape[2:] and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1018",
+                "bvlc/mapping.yaml:1040",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = MaxPool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1018",
+                        "bvlc/mapping.yaml:1040",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1022",
+                "bvlc/mapping.yaml:1044",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = MaxPool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]])\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:1022", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1044", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1027",
+                "bvlc/mapping.yaml:1049",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
-                conditions=(Condition("bvlc/mapping.yaml:1027", "pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1049", "pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1031",
+                "bvlc/mapping.yaml:1053",
                 layers=("Im2col", "Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1031", "axes == 2 and dilations != ones(2)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1053", "axes == 2 and dilations != ones(2)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1041",
+                "bvlc/mapping.yaml:1063",
                 rewrite="flat = MaxPool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:], dilations=dilations[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(MaxPool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1], dilations=[dilations[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
                     ("s", "strides"),
                     ("planes", "[0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4]]"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1041", "axes == 3"),),
+                conditions=(Condition("bvlc/mapping.yaml:1063", "axes == 3"),),
             ),
         ),
         otherwise="windows of one to three axes, each of which holds an element of the input",
@@ -1070,21 +1076,21 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:997",
+                "bvlc/mapping.yaml:1019",
                 "not has(Indices)",
                 "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             ),
         ),
     ),
     "Mean": Entry(
-        "bvlc/mapping.yaml:1061",
+        "bvlc/mapping.yaml:1083",
         (
             Way(
-                "bvlc/mapping.yaml:1062",
+                "bvlc/mapping.yaml:1084",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1063",
+                        "bvlc/mapping.yaml:1085",
                         "len(data_0) >= 2 and all([x.shape == mean.shape for x in data_0])",
                         "two or more tensors of one shape are taken",
                     ),
@@ -1093,187 +1099,187 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MeanVarianceNormalization": Entry(
-        "bvlc/mapping.yaml:1070",
+        "bvlc/mapping.yaml:1092",
         (
             Way(
-                "bvlc/mapping.yaml:1076",
+                "bvlc/mapping.yaml:1098",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:1076", "normal_axes(axes, 4) == (2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1098", "normal_axes(axes, 4) == (2, 3)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1078",
+                "bvlc/mapping.yaml:1100",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:1078", "normal_axes(axes, 4) == (1, 2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1100", "normal_axes(axes, 4) == (1, 2, 3)"),),
             ),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1072", "X.rank == 4", "MVN takes blobs of four axes"),),
+        conditions=(Condition("bvlc/mapping.yaml:1094", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "bvlc/mapping.yaml:1086",
+        "bvlc/mapping.yaml:1108",
         (
             Way(
-                "bvlc/mapping.yaml:1088",
+                "bvlc/mapping.yaml:1110",
                 rewrite="min = Clip(data_0[0], max=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1088",
+                        "bvlc/mapping.yaml:1110",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1090",
+                "bvlc/mapping.yaml:1112",
                 rewrite="min = Clip(data_0[1], max=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1090",
+                        "bvlc/mapping.yaml:1112",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1092",
+                "bvlc/mapping.yaml:1114",
                 rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
-                conditions=(Condition("bvlc/mapping.yaml:1092", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1114", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1094",
+                "bvlc/mapping.yaml:1116",
                 rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
-                conditions=(Condition("bvlc/mapping.yaml:1094", "len(data_0) == 2 and is_constant(data_0[1])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1116", "len(data_0) == 2 and is_constant(data_0[1])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1096",
+                "bvlc/mapping.yaml:1118",
                 rewrite="min = Neg(Max(Neg(data_0[1]), negative(data_0[0])))",
-                conditions=(Condition("bvlc/mapping.yaml:1096", "len(data_0) == 2 and is_constant(data_0[0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1118", "len(data_0) == 2 and is_constant(data_0[0])"),),
             ),
         ),
     ),
     "Mul": Entry(
-        "bvlc/mapping.yaml:1105",
+        "bvlc/mapping.yaml:1127",
         (
             Way(
-                "bvlc/mapping.yaml:1107",
+                "bvlc/mapping.yaml:1129",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1107",
+                        "bvlc/mapping.yaml:1129",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1111",
+                "bvlc/mapping.yaml:1133",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:1111", "is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1133", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1113",
+                "bvlc/mapping.yaml:1135",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1113", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1135", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1117",
+                "bvlc/mapping.yaml:1139",
                 layers=("Scale",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:1117", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1139", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1126",
+                "bvlc/mapping.yaml:1148",
                 rewrite="C = caffe.MulAlong(A, Reshape(B, shape=run_shape(A.shape, B.shape)), axis=run_axis(A.shape, B.shape))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1126",
+                        "bvlc/mapping.yaml:1148",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1128",
+                "bvlc/mapping.yaml:1150",
                 rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:1128", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1150", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1130",
+                "bvlc/mapping.yaml:1152",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:1130", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1152", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1132",
+                "bvlc/mapping.yaml:1154",
                 rewrite="C = Mul(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1132",
+                        "bvlc/mapping.yaml:1154",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1134",
+                "bvlc/mapping.yaml:1156",
                 rewrite="C = Mul(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1134",
+                        "bvlc/mapping.yaml:1156",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
             ),
         ),
     ),
-    "Neg": Entry("bvlc/mapping.yaml:1148", (Way("bvlc/mapping.yaml:1149", layers=("Power",)),)),
-    "Not": Entry("bvlc/mapping.yaml:1153", (Way("bvlc/mapping.yaml:1154", layers=("Power",)),)),
+    "Neg": Entry("bvlc/mapping.yaml:1170", (Way("bvlc/mapping.yaml:1171", layers=("Power",)),)),
+    "Not": Entry("bvlc/mapping.yaml:1175", (Way("bvlc/mapping.yaml:1176", layers=("Power",)),)),
     "Or": Entry(
-        "bvlc/mapping.yaml:1158",
+        "bvlc/mapping.yaml:1180",
         (
             Way(
-                "bvlc/mapping.yaml:1160",
+                "bvlc/mapping.yaml:1182",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1160",
+                        "bvlc/mapping.yaml:1182",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1163",
+                "bvlc/mapping.yaml:1185",
                 rewrite="C = Or(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:1163", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1185", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "Pad": Entry(
-        "bvlc/mapping.yaml:1170",
+        "bvlc/mapping.yaml:1192",
         (
             Way(
-                "bvlc/mapping.yaml:1180",
+                "bvlc/mapping.yaml:1202",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1180", "axis == -1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1202", "axis == -1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1182",
+                "bvlc/mapping.yaml:1204",
                 rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
-                conditions=(Condition("bvlc/mapping.yaml:1182", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1204", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1186",
+                "bvlc/mapping.yaml:1208",
                 rewrite="output = Conv(data, shift_kernel(data.shape[1], pairs[2:]), group=data.shape[1], pads=shift_pads(pairs[2:]), kernel_shape=kernel_sizes(pairs[2:]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1186",
+                        "bvlc/mapping.yaml:1208",
                         'mode == "constant" and value == 0 and axis >= 2 and data.rank >= 3',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1189",
+                "bvlc/mapping.yaml:1211",
                 rewrite="grain = Add(Mul(Slice(data, starts=[0], ends=[1], axes=[axis]), 0.0), value)\nbegin = Tile(grain, repeats=[max(before, 1) if i == axis else 1 for i in range(data.rank)])\nend = Tile(grain, repeats=[max(behind, 1) if i == axis else 1 for i in range(data.rank)])\nlater = Concat(data, end, axis=axis) if behind > 0 else data\npart = Concat(begin, later, axis=axis) if before > 0 else later\noutput = Pad(part, pads=others, constant_value=value)",
                 let=(("before", "pairs[axis][0]"), ("behind", "pairs[axis][1]")),
-                conditions=(Condition("bvlc/mapping.yaml:1189", 'mode == "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1211", 'mode == "constant"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1200",
+                "bvlc/mapping.yaml:1222",
                 rewrite="part = Gather(data, whole(pad_places(mode, data.shape[axis], pairs[axis])), axis=axis)\noutput = Pad(part, mode=mode, pads=others)",
-                conditions=(Condition("bvlc/mapping.yaml:1200", 'mode != "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1222", 'mode != "constant"'),),
             ),
         ),
         let=(
@@ -1287,25 +1293,25 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pow": Entry(
-        "bvlc/mapping.yaml:1211",
+        "bvlc/mapping.yaml:1233",
         (
             Way(
-                "bvlc/mapping.yaml:1213",
+                "bvlc/mapping.yaml:1235",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1213", "is_scalar(Y) and X.shape == Z.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1235", "is_scalar(Y) and X.shape == Z.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1217",
+                "bvlc/mapping.yaml:1239",
                 layers=("Exp",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1217",
+                        "bvlc/mapping.yaml:1239",
                         "is_scalar(X) and scalar(X) > 0 and Y.shape == Z.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1221",
+                "bvlc/mapping.yaml:1243",
                 rewrite="Z = Exp(Mul(Log(X), Y))",
                 note="for positive numbers, and NaN for those below 0",
                 approximate=True,
@@ -1314,85 +1320,85 @@ OPS: Final[Mapping[str, Entry]] = {
         otherwise="a number on one side, and with approximate=True a computed power of positive numbers",
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:1229",
+        "bvlc/mapping.yaml:1251",
         (
             Way(
-                "bvlc/mapping.yaml:1231",
+                "bvlc/mapping.yaml:1253",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1231",
+                        "bvlc/mapping.yaml:1253",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1236",
+                "bvlc/mapping.yaml:1258",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1236",
+                        "bvlc/mapping.yaml:1258",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1240", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:1262", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:1246", (Way("bvlc/mapping.yaml:1247", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:1268", (Way("bvlc/mapping.yaml:1269", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:1251",
+        "bvlc/mapping.yaml:1273",
         (
             Way(
-                "bvlc/mapping.yaml:1255",
+                "bvlc/mapping.yaml:1277",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1255",
+                        "bvlc/mapping.yaml:1277",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1258",
+                "bvlc/mapping.yaml:1280",
                 rewrite="dropped = ReduceL1(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1258",
+                        "bvlc/mapping.yaml:1280",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1262",
+                "bvlc/mapping.yaml:1284",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1262", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1284", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:1270",
+        "bvlc/mapping.yaml:1292",
         (
             Way(
-                "bvlc/mapping.yaml:1281",
+                "bvlc/mapping.yaml:1303",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1281",
+                        "bvlc/mapping.yaml:1303",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1283",
+                "bvlc/mapping.yaml:1305",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1283", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1305", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1288",
+                "bvlc/mapping.yaml:1310",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1288", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1310", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1401,60 +1407,60 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1277", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1299", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:1298",
+        "bvlc/mapping.yaml:1320",
         (
             Way(
-                "bvlc/mapping.yaml:1309",
+                "bvlc/mapping.yaml:1331",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1309",
+                        "bvlc/mapping.yaml:1331",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1311",
+                "bvlc/mapping.yaml:1333",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1311",
+                        "bvlc/mapping.yaml:1333",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1314",
+                "bvlc/mapping.yaml:1336",
                 rewrite="dropped = ReduceMean(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1314",
+                        "bvlc/mapping.yaml:1336",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1318",
+                "bvlc/mapping.yaml:1340",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1318",
+                        "bvlc/mapping.yaml:1340",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1320",
+                "bvlc/mapping.yaml:1342",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1320", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1342", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1325",
+                "bvlc/mapping.yaml:1347",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1325", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1347", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1463,94 +1469,94 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1305", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1327", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1338",
+        "bvlc/mapping.yaml:1360",
         (
             Way(
-                "bvlc/mapping.yaml:1339",
+                "bvlc/mapping.yaml:1361",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1342",
+        "bvlc/mapping.yaml:1364",
         (
             Way(
-                "bvlc/mapping.yaml:1346",
+                "bvlc/mapping.yaml:1368",
                 rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1346", "len(over) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1368", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1348",
+                "bvlc/mapping.yaml:1370",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1348",
+                        "bvlc/mapping.yaml:1370",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1351",
+                "bvlc/mapping.yaml:1373",
                 rewrite="dropped = ReduceSum(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1351",
+                        "bvlc/mapping.yaml:1373",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1355",
+                "bvlc/mapping.yaml:1377",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1355", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1377", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1364",
+        "bvlc/mapping.yaml:1386",
         (
             Way(
-                "bvlc/mapping.yaml:1368",
+                "bvlc/mapping.yaml:1390",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1368",
+                        "bvlc/mapping.yaml:1390",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1371",
+                "bvlc/mapping.yaml:1393",
                 rewrite="dropped = ReduceSumSquare(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1371",
+                        "bvlc/mapping.yaml:1393",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1375",
+                "bvlc/mapping.yaml:1397",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1375", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1397", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1383", (Way("bvlc/mapping.yaml:1384", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1405", (Way("bvlc/mapping.yaml:1406", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1387",
+        "bvlc/mapping.yaml:1409",
         (
             Way(
-                "bvlc/mapping.yaml:1388",
+                "bvlc/mapping.yaml:1410",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1389",
+                        "bvlc/mapping.yaml:1411",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1559,90 +1565,90 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RMSNormalization": Entry(
-        "bvlc/mapping.yaml:1397",
+        "bvlc/mapping.yaml:1419",
         (
             Way(
-                "bvlc/mapping.yaml:1398",
+                "bvlc/mapping.yaml:1420",
                 layers=("Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(Condition("bvlc/mapping.yaml:1402", "start > 0", "the batch is not normalized"),),
+                conditions=(Condition("bvlc/mapping.yaml:1424", "start > 0", "the batch is not normalized"),),
             ),
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1420",
+        "bvlc/mapping.yaml:1442",
         (
             Way(
-                "bvlc/mapping.yaml:1426",
+                "bvlc/mapping.yaml:1448",
                 layers=("Reduction", "Bias", "RNN", "Power", "Reshape"),
                 note="by tanh of numbers below 0.001, within 4e-7",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1426",
+                        "bvlc/mapping.yaml:1448",
                         'direction == "forward" and activations[0] == "Tanh" and layout == 0 and not has(clip) and steps > 1',
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1428",
+                        "bvlc/mapping.yaml:1450",
                         "has(Y) and not has(Y_h) and not has(initial_h) and not has(sequence_lens)",
                         "states are no bottoms or tops here",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1453", hook="unrolled"),
+            Way("bvlc/mapping.yaml:1475", hook="unrolled"),
         ),
         let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1458", (Way("bvlc/mapping.yaml:1459", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1480", (Way("bvlc/mapping.yaml:1481", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1462",
+        "bvlc/mapping.yaml:1484",
         (
             Way(
-                "bvlc/mapping.yaml:1472",
+                "bvlc/mapping.yaml:1494",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1472", "plain and len(cuts) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1494", "plain and len(cuts) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1474",
+                "bvlc/mapping.yaml:1496",
                 layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1474", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1496", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1479",
+                "bvlc/mapping.yaml:1501",
                 layers=("Slice",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1479", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                    Condition("bvlc/mapping.yaml:1501", "plain and len(cuts) == 1 and cuts[0][2] == size"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1485",
+                "bvlc/mapping.yaml:1507",
                 layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1485",
+                        "bvlc/mapping.yaml:1507",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1491",
+                "bvlc/mapping.yaml:1513",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1491", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1513", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1496",
+                "bvlc/mapping.yaml:1518",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1496",
+                        "bvlc/mapping.yaml:1518",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1503",
+                "bvlc/mapping.yaml:1525",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1503", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1525", "not plain"),),
             ),
         ),
         let=(
@@ -1655,114 +1661,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1516", (Way("bvlc/mapping.yaml:1517", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1521", (Way("bvlc/mapping.yaml:1522", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1538", (Way("bvlc/mapping.yaml:1539", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1543", (Way("bvlc/mapping.yaml:1544", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1525",
+        "bvlc/mapping.yaml:1547",
         (
             Way(
-                "bvlc/mapping.yaml:1526",
+                "bvlc/mapping.yaml:1548",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1534", (Way("bvlc/mapping.yaml:1535", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1556", (Way("bvlc/mapping.yaml:1557", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1539",
+        "bvlc/mapping.yaml:1561",
         (
             Way(
-                "bvlc/mapping.yaml:1540",
+                "bvlc/mapping.yaml:1562",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1543",
+        "bvlc/mapping.yaml:1565",
         (
             Way(
-                "bvlc/mapping.yaml:1545",
+                "bvlc/mapping.yaml:1567",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1545",
+                        "bvlc/mapping.yaml:1567",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1548",
+                "bvlc/mapping.yaml:1570",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1548", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1570", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1552",
+                "bvlc/mapping.yaml:1574",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1552", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1574", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1556",
+                "bvlc/mapping.yaml:1578",
                 rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1556", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1578", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1558",
+                "bvlc/mapping.yaml:1580",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1558", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1580", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1567",
+        "bvlc/mapping.yaml:1589",
         (
             Way(
-                "bvlc/mapping.yaml:1569",
+                "bvlc/mapping.yaml:1591",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1569", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1591", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1571",
+                "bvlc/mapping.yaml:1593",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1571",
+                        "bvlc/mapping.yaml:1593",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1574",
+                "bvlc/mapping.yaml:1596",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1574", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1596", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1576",
+                "bvlc/mapping.yaml:1598",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1576", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1598", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1584", (Way("bvlc/mapping.yaml:1585", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1606", (Way("bvlc/mapping.yaml:1607", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1588",
+        "bvlc/mapping.yaml:1610",
         (
             Way(
-                "bvlc/mapping.yaml:1592",
+                "bvlc/mapping.yaml:1614",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1592", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1614", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1594",
+                "bvlc/mapping.yaml:1616",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1594",
+                        "bvlc/mapping.yaml:1616",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1597",
+                "bvlc/mapping.yaml:1619",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1770,7 +1776,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1597",
+                        "bvlc/mapping.yaml:1619",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1779,12 +1785,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "TopK": Entry(
-        "bvlc/mapping.yaml:1607",
+        "bvlc/mapping.yaml:1629",
         (
             Way(
-                "bvlc/mapping.yaml:1608",
+                "bvlc/mapping.yaml:1630",
                 hook="top_k",
-                conditions=(Condition("bvlc/mapping.yaml:1608", "K > 1 or largest == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1630", "K > 1 or largest == 0"),),
             ),
         ),
     ),
@@ -1797,62 +1803,62 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:1107", "data.rank <= 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1618",
+                "bvlc/mapping.yaml:1640",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1618", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1640", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1620",
+                "bvlc/mapping.yaml:1642",
                 rewrite="column = Reshape(data, shape=[swap[0], 1, swap[1] * swap[2], swap[3]])\nexchanged = caffe.Exchange(column, size=swap[2])\ntransposed = Reshape(exchanged, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1620", "len(swap) == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1642", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1625",
+                "bvlc/mapping.yaml:1647",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1625", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1647", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1636",
+        "bvlc/mapping.yaml:1658",
         (
             Way(
-                "bvlc/mapping.yaml:1637",
+                "bvlc/mapping.yaml:1659",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1640",
+        "bvlc/mapping.yaml:1662",
         (
             Way(
-                "bvlc/mapping.yaml:1644",
+                "bvlc/mapping.yaml:1666",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1644",
+                        "bvlc/mapping.yaml:1666",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1646",
+                "bvlc/mapping.yaml:1668",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1646",
+                        "bvlc/mapping.yaml:1668",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1648",
+                "bvlc/mapping.yaml:1670",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1648", "not is_constant(condition)"),
+                    Condition("bvlc/mapping.yaml:1670", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1650",
+                        "bvlc/mapping.yaml:1672",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1936,22 +1942,22 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1662",
-        (Way("bvlc/mapping.yaml:1663", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1684",
+        (Way("bvlc/mapping.yaml:1685", rewrite="tops[0] = Abs(bottom)"),),
         witness="Caffe 1.0",
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1666",
+        "bvlc/mapping.yaml:1688",
         (
             Way(
-                "bvlc/mapping.yaml:1678",
+                "bvlc/mapping.yaml:1700",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1678", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1700", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1683",
+                "bvlc/mapping.yaml:1705",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1683", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1705", "not has(axis)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1962,36 +1968,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1673",
+                "bvlc/mapping.yaml:1695",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1694",
+        "bvlc/mapping.yaml:1716",
         (
             Way(
-                "bvlc/mapping.yaml:1701",
+                "bvlc/mapping.yaml:1723",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1701", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1723", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1706",
+                        "bvlc/mapping.yaml:1728",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1711",
+                "bvlc/mapping.yaml:1733",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1711", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1733", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -2002,14 +2008,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1720",
+        "bvlc/mapping.yaml:1742",
         (
             Way(
-                "bvlc/mapping.yaml:1721",
+                "bvlc/mapping.yaml:1743",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1723",
+                        "bvlc/mapping.yaml:1745",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -2019,24 +2025,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1729",
+        "bvlc/mapping.yaml:1751",
         (
             Way(
-                "bvlc/mapping.yaml:1742",
+                "bvlc/mapping.yaml:1764",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1742", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1764", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1744",
+                        "bvlc/mapping.yaml:1766",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1748",
+                "bvlc/mapping.yaml:1770",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1748", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1770", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2048,27 +2054,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1738",
+                "bvlc/mapping.yaml:1760",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1755",
-        (Way("bvlc/mapping.yaml:1756", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1777",
+        (Way("bvlc/mapping.yaml:1778", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1759",
+        "bvlc/mapping.yaml:1781",
         (
             Way(
-                "bvlc/mapping.yaml:1760",
+                "bvlc/mapping.yaml:1782",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1764",
+                        "bvlc/mapping.yaml:1786",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -2078,10 +2084,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1772",
+        "bvlc/mapping.yaml:1794",
         (
             Way(
-                "bvlc/mapping.yaml:1773",
+                "bvlc/mapping.yaml:1795",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2093,27 +2099,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1784",
+                        "bvlc/mapping.yaml:1806",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1787",
+                        "bvlc/mapping.yaml:1809",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1790",
+                        "bvlc/mapping.yaml:1812",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1793",
+                        "bvlc/mapping.yaml:1815",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1796",
+                        "bvlc/mapping.yaml:1818",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -2123,10 +2129,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1809",
+        "bvlc/mapping.yaml:1831",
         (
             Way(
-                "bvlc/mapping.yaml:1810",
+                "bvlc/mapping.yaml:1832",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -2135,12 +2141,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1816",
+                        "bvlc/mapping.yaml:1838",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1819",
+                        "bvlc/mapping.yaml:1841",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -2150,10 +2156,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1826",
+        "bvlc/mapping.yaml:1848",
         (
             Way(
-                "bvlc/mapping.yaml:1827",
+                "bvlc/mapping.yaml:1849",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2165,17 +2171,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1838",
+                        "bvlc/mapping.yaml:1860",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1841",
+                        "bvlc/mapping.yaml:1863",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1844",
+                        "bvlc/mapping.yaml:1866",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -2185,25 +2191,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1855",
-        (Way("bvlc/mapping.yaml:1856", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1877",
+        (Way("bvlc/mapping.yaml:1878", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1860",
+        "bvlc/mapping.yaml:1882",
         (
             Way(
-                "bvlc/mapping.yaml:1866",
+                "bvlc/mapping.yaml:1888",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1866", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1888", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1868",
+                "bvlc/mapping.yaml:1890",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1868", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1890", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2213,77 +2219,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1876",
+        "bvlc/mapping.yaml:1898",
         (
             Way(
-                "bvlc/mapping.yaml:1887",
+                "bvlc/mapping.yaml:1909",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1887",
+                        "bvlc/mapping.yaml:1909",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1889",
+                "bvlc/mapping.yaml:1911",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1889", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1911", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1891",
+                "bvlc/mapping.yaml:1913",
                 rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1891", 'operation == "SUM" and coeff == ()'),),
+                conditions=(Condition("bvlc/mapping.yaml:1913", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1893",
+                "bvlc/mapping.yaml:1915",
                 rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1893", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1915", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1895",
+                "bvlc/mapping.yaml:1917",
                 rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1895", 'operation == "PROD" and len(bottoms) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1917", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1897",
+                "bvlc/mapping.yaml:1919",
                 rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1897", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1919", 'operation == "PROD"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1901",
+                "bvlc/mapping.yaml:1923",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1901", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1923", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1880",
+                "bvlc/mapping.yaml:1902",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1883",
+                "bvlc/mapping.yaml:1905",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1912",
-        (Way("bvlc/mapping.yaml:1913", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1934",
+        (Way("bvlc/mapping.yaml:1935", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
         witness="Caffe 1.0",
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1916",
+        "bvlc/mapping.yaml:1938",
         (
             Way(
-                "bvlc/mapping.yaml:1917",
+                "bvlc/mapping.yaml:1939",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1920",
+                        "bvlc/mapping.yaml:1942",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2293,10 +2299,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1929",
+        "bvlc/mapping.yaml:1951",
         (
             Way(
-                "bvlc/mapping.yaml:1930",
+                "bvlc/mapping.yaml:1952",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2304,7 +2310,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1935",
+                        "bvlc/mapping.yaml:1957",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2314,22 +2320,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1943",
+        "bvlc/mapping.yaml:1965",
         (
             Way(
-                "bvlc/mapping.yaml:1944",
+                "bvlc/mapping.yaml:1966",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1949", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1971", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1955",
+        "bvlc/mapping.yaml:1977",
         (
             Way(
-                "bvlc/mapping.yaml:1956",
+                "bvlc/mapping.yaml:1978",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2344,12 +2350,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1970",
+                        "bvlc/mapping.yaml:1992",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1973",
+                        "bvlc/mapping.yaml:1995",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2359,27 +2365,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ImageData": Entry(
-        "bvlc/mapping.yaml:1982",
+        "bvlc/mapping.yaml:2004",
         (
             Way(
-                "bvlc/mapping.yaml:1983",
+                "bvlc/mapping.yaml:2005",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "image_shape(image_data_param, transform_param)"),),
             ),
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:1988",
+        "bvlc/mapping.yaml:2010",
         (
             Way(
-                "bvlc/mapping.yaml:2002",
+                "bvlc/mapping.yaml:2024",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:2002", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2024", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2004",
+                "bvlc/mapping.yaml:2026",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:2004", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2026", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2391,27 +2397,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1998",
+                "bvlc/mapping.yaml:2020",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:2013",
-        (Way("bvlc/mapping.yaml:2014", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:2035",
+        (Way("bvlc/mapping.yaml:2036", inputs="[s.dim for s in shape]"),),
         witness="Caffe 1.0",
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:2018",
+        "bvlc/mapping.yaml:2040",
         (
             Way(
-                "bvlc/mapping.yaml:2019",
+                "bvlc/mapping.yaml:2041",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2023",
+                        "bvlc/mapping.yaml:2045",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2421,45 +2427,45 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:2032",
+        "bvlc/mapping.yaml:2054",
         (
             Way(
-                "bvlc/mapping.yaml:2043",
+                "bvlc/mapping.yaml:2065",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:2043", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2065", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2045",
+                "bvlc/mapping.yaml:2067",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:2045", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2067", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2036",
+                "bvlc/mapping.yaml:2058",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:2039", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:2061", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTM": Entry(
-        "bvlc/mapping.yaml:2055",
-        (Way("bvlc/mapping.yaml:2056", hook="read_recurrent"),),
+        "bvlc/mapping.yaml:2077",
+        (Way("bvlc/mapping.yaml:2078", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:2062",
+        "bvlc/mapping.yaml:2084",
         (
             Way(
-                "bvlc/mapping.yaml:2063",
+                "bvlc/mapping.yaml:2085",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2066",
+                        "bvlc/mapping.yaml:2088",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2468,27 +2474,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:2077",
+        "bvlc/mapping.yaml:2099",
         (
             Way(
-                "bvlc/mapping.yaml:2078",
+                "bvlc/mapping.yaml:2100",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:2084",
+        "bvlc/mapping.yaml:2106",
         (
             Way(
-                "bvlc/mapping.yaml:2094",
+                "bvlc/mapping.yaml:2116",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2094", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2116", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2098",
+                "bvlc/mapping.yaml:2120",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2098", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2120", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2498,49 +2504,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2090",
+                "bvlc/mapping.yaml:2112",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:2108",
-        (Way("bvlc/mapping.yaml:2109", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2130",
+        (Way("bvlc/mapping.yaml:2131", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
         "schemas/known_layers.yaml:1174",
         (
             Way(
-                "bvlc/mapping.yaml:2151",
+                "bvlc/mapping.yaml:2173",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2151", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2173", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2153",
+                "bvlc/mapping.yaml:2175",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2153", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2175", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2158",
+                "bvlc/mapping.yaml:2180",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2158", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2180", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2163",
+                "bvlc/mapping.yaml:2185",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2163", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2185", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2165",
+                "bvlc/mapping.yaml:2187",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2165", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2187", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2167",
+                "bvlc/mapping.yaml:2189",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2167", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2189", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2555,47 +2561,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2123",
+                "bvlc/mapping.yaml:2145",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2126",
+                "bvlc/mapping.yaml:2148",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2129",
+                "bvlc/mapping.yaml:2151",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2132",
+                "bvlc/mapping.yaml:2154",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2135",
+                "bvlc/mapping.yaml:2157",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2138",
+                "bvlc/mapping.yaml:2160",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2141",
+                "bvlc/mapping.yaml:2163",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2144",
+                "bvlc/mapping.yaml:2166",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2147",
+                "bvlc/mapping.yaml:2169",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
@@ -2607,30 +2613,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2182",
+        "bvlc/mapping.yaml:2204",
         (
             Way(
-                "bvlc/mapping.yaml:2186",
+                "bvlc/mapping.yaml:2208",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2186", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2208", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2188",
+                "bvlc/mapping.yaml:2210",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2188", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2210", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2197",
+        "bvlc/mapping.yaml:2219",
         (
             Way(
-                "bvlc/mapping.yaml:2198",
+                "bvlc/mapping.yaml:2220",
                 rewrite="slope = in_shape(blobs[0], () if channel_shared else [bottom.shape[1]])\ntops[0] = PRelu(bottom, reshape(slope, [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2201",
+                        "bvlc/mapping.yaml:2223",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2640,27 +2646,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2209",
+        "bvlc/mapping.yaml:2231",
         (
             Way(
-                "bvlc/mapping.yaml:2215",
+                "bvlc/mapping.yaml:2237",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2215", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2237", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2219",
+                "bvlc/mapping.yaml:2241",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2219", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2241", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2223",
+                "bvlc/mapping.yaml:2245",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2223", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2245", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2227",
+                "bvlc/mapping.yaml:2249",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2227", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2249", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2670,49 +2676,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2237",
+        "bvlc/mapping.yaml:2259",
         (
             Way(
-                "bvlc/mapping.yaml:2238",
+                "bvlc/mapping.yaml:2260",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2242",
+        "bvlc/mapping.yaml:2264",
         (
             Way(
-                "bvlc/mapping.yaml:2243",
+                "bvlc/mapping.yaml:2265",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:2246",
-        (Way("bvlc/mapping.yaml:2247", hook="read_recurrent"),),
+        "bvlc/mapping.yaml:2268",
+        (Way("bvlc/mapping.yaml:2269", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2253",
+        "bvlc/mapping.yaml:2275",
         (
             Way(
-                "bvlc/mapping.yaml:2269",
+                "bvlc/mapping.yaml:2291",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[1], run), shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2269", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2291", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2271",
+                        "bvlc/mapping.yaml:2293",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2277",
+                "bvlc/mapping.yaml:2299",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[0], run), shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2277", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2299", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2724,32 +2730,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2262",
+                "bvlc/mapping.yaml:2284",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2265",
+                "bvlc/mapping.yaml:2287",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2285",
-        (Way("bvlc/mapping.yaml:2286", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2307",
+        (Way("bvlc/mapping.yaml:2308", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2290",
-        (Way("bvlc/mapping.yaml:2291", rewrite=""),),
+        "bvlc/mapping.yaml:2312",
+        (Way("bvlc/mapping.yaml:2313", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2295",
+        "bvlc/mapping.yaml:2317",
         (
             Way(
-                "bvlc/mapping.yaml:2296",
+                "bvlc/mapping.yaml:2318",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2758,12 +2764,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2302",
+                        "bvlc/mapping.yaml:2324",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2305",
+                        "bvlc/mapping.yaml:2327",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2773,42 +2779,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2313",
+        "bvlc/mapping.yaml:2335",
         (
             Way(
-                "bvlc/mapping.yaml:2314",
+                "bvlc/mapping.yaml:2336",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2318",
-        (Way("bvlc/mapping.yaml:2319", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2340",
+        (Way("bvlc/mapping.yaml:2341", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2322",
+        "bvlc/mapping.yaml:2344",
         (
             Way(
-                "bvlc/mapping.yaml:2336",
+                "bvlc/mapping.yaml:2358",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2336", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2358", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2338",
+                "bvlc/mapping.yaml:2360",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2338", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2360", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2340",
+                "bvlc/mapping.yaml:2362",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2340", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2362", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2343",
+                "bvlc/mapping.yaml:2365",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2343", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2365", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2816,40 +2822,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2329",
+                "bvlc/mapping.yaml:2351",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2332",
+                "bvlc/mapping.yaml:2354",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2354",
-        (Way("bvlc/mapping.yaml:2355", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2376",
+        (Way("bvlc/mapping.yaml:2377", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2359",
+        "bvlc/mapping.yaml:2381",
         (
             Way(
-                "bvlc/mapping.yaml:2360",
+                "bvlc/mapping.yaml:2382",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2363",
+        "bvlc/mapping.yaml:2385",
         (
             Way(
-                "bvlc/mapping.yaml:2364",
+                "bvlc/mapping.yaml:2386",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2366", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2388", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),

@@ -1406,7 +1406,7 @@ def emit_instance_normalization(
     e.layer(layers.Scale(bias_term=True), (top,), blobs=(scale, B), tops=(output,))
 
 
-def emit_layer_normalization(
+def emit_layer_normalization_1(
     e: Emit,
     op: hub.LayerNormalization,
     X: Value,
@@ -1416,7 +1416,7 @@ def emit_layer_normalization(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:843)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale (bvlc/mapping.yaml:851)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
         raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
@@ -1424,6 +1424,38 @@ def emit_layer_normalization(
         raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
     if InvStdDev is not None:
         raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
+    if not lib.all_are(Scale, 1):
+        raise Refused("does not hold: all_are(Scale, 1)", "bvlc/mapping.yaml:851")
+    if B is not None:
+        raise Refused("does not hold: not has(B)", "bvlc/mapping.yaml:851")
+    count = lib.product(X.shape[start:])
+    means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
+    centred = e.layer(layers.Bias(axis=0), (X, means))
+    top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (centred,))
+    factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
+    e.layer(layers.Scale(axis=0), (centred, factors), tops=(Y, Mean, InvStdDev))
+
+
+def emit_layer_normalization_2(
+    e: Emit,
+    op: hub.LayerNormalization,
+    X: Value,
+    Scale: Value,
+    B: Value | None,
+    Y: Value,
+    Mean: Value | None,
+    InvStdDev: Value | None,
+) -> None:
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:869)."""
+    start = lib.axis_of(op.axis, X.rank)
+    if not start > 0:
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
+    if Mean is not None:
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
+    if InvStdDev is not None:
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
+    if not (not lib.all_are(Scale, 1) or B is not None):
+        raise Refused("does not hold: not all_are(Scale, 1) or has(B)", "bvlc/mapping.yaml:869")
     count = lib.product(X.shape[start:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
@@ -1442,38 +1474,38 @@ def emit_layer_normalization(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:875)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:897)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:880)."""
+    """Less -> other ops (bvlc/mapping.yaml:902)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:884)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:906)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:888)."""
+    """Log -> Log (bvlc/mapping.yaml:910)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:893)."""
+    """LRN -> LRN (bvlc/mapping.yaml:915)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:893")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:915")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:893")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:915")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:896)."""
+    """LRN -> other ops (bvlc/mapping.yaml:918)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:896")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:918")
     places = lib.product(X.shape[2:])
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
@@ -1481,11 +1513,11 @@ def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:904)."""
+    """LRN -> other ops (bvlc/mapping.yaml:926)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:904")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:926")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:904")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:926")
     channels = X.shape[1]
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
@@ -1522,20 +1554,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:914)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:936)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:919)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:941)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:941")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:941")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:941")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:919")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:941")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1545,15 +1577,15 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:927)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:949)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:927")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:949")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:927")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:949")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:927")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:949")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:927")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:949")
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
@@ -1563,37 +1595,37 @@ def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:936)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:958)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:936")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:958")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:936")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:958")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:936")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:958")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:938)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:960)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:938")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:960")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:938")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:960")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:938")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:960")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:941)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:963)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:963")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:963")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:963")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:963")
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
@@ -1601,81 +1633,81 @@ def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:948)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:970)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:970")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:970")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:950)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:972)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:950")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:972")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:963)."""
+    """Max -> other ops (bvlc/mapping.yaml:985)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:963")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:985")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:965)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:987)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:965")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:987")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:965",
+            "bvlc/mapping.yaml:987",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:968)."""
+    """Max -> other ops (bvlc/mapping.yaml:990)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:968")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:990")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:968")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:990")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:968")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:990")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:968")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:990")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:970)."""
+    """Max -> other ops (bvlc/mapping.yaml:992)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:992")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:992")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:992")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:992")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:972)."""
+    """Max -> other ops (bvlc/mapping.yaml:994)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:972")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:994")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:974)."""
+    """Max -> other ops (bvlc/mapping.yaml:996)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:996")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:996")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:974")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:996")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1684,13 +1716,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:976)."""
+    """Max -> other ops (bvlc/mapping.yaml:998)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:976")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:998")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:976")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:998")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:976")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:998")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1703,7 +1735,7 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:997",
+            "bvlc/mapping.yaml:1019",
         )
     if len(op.kernel_shape) != 2:
         raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1202")
@@ -1731,11 +1763,11 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:1002)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:1024)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:997",
+            "bvlc/mapping.yaml:1019",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1743,9 +1775,9 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1002")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1024")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:1002")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:1024")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1762,11 +1794,11 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1013)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1035)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:997",
+            "bvlc/mapping.yaml:1019",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1774,11 +1806,11 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1013")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1035")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:1013")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:1035")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:1013")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:1035")
     over = lib.caffe_overhang(X.shape[2:], op.kernel_shape, op.strides, begins)
     every = e.value(
         hub.MaxPool(
@@ -1792,35 +1824,35 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1018)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1040)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:997",
+            "bvlc/mapping.yaml:1019",
         )
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1018")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1040")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:1018")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:1040")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:1018")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:1040")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1022)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1044)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:997",
+            "bvlc/mapping.yaml:1019",
         )
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:1022")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:1044")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1835,15 +1867,15 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1027)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1049)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:997",
+            "bvlc/mapping.yaml:1019",
         )
     axes = len(op.kernel_shape)
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:1027")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:1049")
     begins = op.pads[:axes]
     padded = e.value(
         hub.Pad(
@@ -1860,17 +1892,17 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:1031)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:1053)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:997",
+            "bvlc/mapping.yaml:1019",
         )
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:1031")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:1053")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:1031")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:1053")
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1881,15 +1913,15 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1041)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1063)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:997",
+            "bvlc/mapping.yaml:1019",
         )
     axes = len(op.kernel_shape)
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:1041")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:1063")
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
@@ -1911,11 +1943,11 @@ def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:1062)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:1084)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1063")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1085")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1063")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1085")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1929,11 +1961,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1076)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1098)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1072")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1094")
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1076")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1098")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1943,53 +1975,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1078)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1100)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1072")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1094")
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1078")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1100")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1088)."""
+    """Min -> other ops (bvlc/mapping.yaml:1110)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1088")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1110")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1088")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1110")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1088")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1110")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1088")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1110")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1090)."""
+    """Min -> other ops (bvlc/mapping.yaml:1112)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1090")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1112")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1090")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1112")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1090")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1112")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1090")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1112")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1092)."""
+    """Min -> other ops (bvlc/mapping.yaml:1114)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1092")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1114")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1094)."""
+    """Min -> other ops (bvlc/mapping.yaml:1116)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1094")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1116")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1094")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1116")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1998,11 +2030,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1096)."""
+    """Min -> other ops (bvlc/mapping.yaml:1118)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1096")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1118")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1096")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1118")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -2011,40 +2043,40 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:1107)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:1129)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1107")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1129")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1107")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1129")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1107")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1129")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1111)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1133)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1111")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1133")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1111")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1133")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:1113)."""
+    """Mul -> Power (bvlc/mapping.yaml:1135)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1113")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1135")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1113")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1135")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:1117)."""
+    """Mul -> Scale (bvlc/mapping.yaml:1139)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1117")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1139")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1117")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1139")
     span = lib.span_of(A.shape, B.shape)
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
@@ -2055,13 +2087,13 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1126)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1148)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1126")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1148")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1126")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1148")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1126")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1148")
     e.apply(
         caffe_ops.MulAlong(axis=lib.run_axis(A.shape, B.shape)),
         (A, e.value(hub.Reshape(shape=lib.run_shape(A.shape, B.shape)), (B,))),
@@ -2070,67 +2102,67 @@ def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1128)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1150)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1128")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1150")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1128")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1150")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1130)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1152)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1130")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1152")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1132)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1154)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:1132",
+            "bvlc/mapping.yaml:1154",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1134)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1156)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1134")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1156")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1134")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1156")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:1149)."""
+    """Neg -> Power (bvlc/mapping.yaml:1171)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:1154)."""
+    """Not -> Power (bvlc/mapping.yaml:1176)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:1160)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:1182)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1160")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1182")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1160")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1182")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1160")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1182")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:1163)."""
+    """Or -> other ops (bvlc/mapping.yaml:1185)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1163")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1185")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1163")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1185")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -2139,21 +2171,21 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1180)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1202)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1180")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1202")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1182)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1204)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1182")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1204")
     value = op.constant_value if op.constant_value is not None else 0.0
     inner = tuple(max(0, -p[0]) for p in pairs)
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
@@ -2163,19 +2195,19 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1186)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1208)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1186")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1208")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1186")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1208")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1186")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1208")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1186")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1208")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2188,10 +2220,10 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1189)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1211)."""
     pads = e.known(op.pads)
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1189")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1211")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -2222,10 +2254,10 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1200)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1222)."""
     pads = e.known(op.pads)
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1200")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1222")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
@@ -2237,54 +2269,54 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:1213)."""
+    """Pow -> Power (bvlc/mapping.yaml:1235)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1213")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1235")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1213")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1235")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:1217)."""
+    """Pow -> Exp (bvlc/mapping.yaml:1239)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1239")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1239")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1217")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1239")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_pow_3(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> other ops (bvlc/mapping.yaml:1221)."""
+    """Pow -> other ops (bvlc/mapping.yaml:1243)."""
     e.apply(hub.Exp(), (e.value(hub.Mul(), (e.value(hub.Log(), (X,)), Y)),), (Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1231)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1253)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1231")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1253")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1231")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1253")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1231")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1253")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1236)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1258)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1236")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1258")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1236")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1258")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1236")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1258")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:1240)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:1262)."""
     e.apply(
         hub.Sub(),
         (
@@ -2296,70 +2328,70 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:1247)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:1269)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1255)."""
+    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1277)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1255")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1277")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1255")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1277")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1255")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1277")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1255")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1277")
     e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1258)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1280)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1258")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1280")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1258")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1280")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1258")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1280")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1258")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1280")
     dropped = e.value(hub.ReduceL1(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_l1_3(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1262)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1284)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1262")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1284")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1281)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1303)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1277")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1299")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1281")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1303")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1281")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1303")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1281")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1303")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1281")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1303")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1283)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1305)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1277")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1299")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1283")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1305")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2369,12 +2401,12 @@ def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1288)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1310)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1277")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1299")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1288")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1310")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2382,69 +2414,69 @@ def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1309)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1331)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1309")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1331")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1309")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1331")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1309")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1331")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction (bvlc/mapping.yaml:1311)."""
+    """ReduceMean -> Reduction (bvlc/mapping.yaml:1333)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1311")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1333")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1311")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1333")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1311")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1333")
     e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1314)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1336)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1314")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1336")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1314")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1336")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1314")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1336")
     dropped = e.value(hub.ReduceMean(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1318)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1340)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1318")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1340")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1318")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1340")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1318")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1340")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1320)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1342)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1320")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1342")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2454,12 +2486,12 @@ def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1325)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1347)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1305")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1325")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1347")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2467,7 +2499,7 @@ def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1339)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1361)."""
     e.apply(
         hub.Neg(),
         (
@@ -2485,43 +2517,43 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1346)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1368)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1346")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1368")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction (bvlc/mapping.yaml:1348)."""
+    """ReduceSum -> Reduction (bvlc/mapping.yaml:1370)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1348")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1370")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1348")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1370")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1348")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1370")
     e.layer(layers.Reduction(axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1351)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1373)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1351")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1373")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1351")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1373")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1351")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1373")
     dropped = e.value(hub.ReduceSum(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1355)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1377)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1355")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1377")
     e.apply(
         hub.Mul(),
         (
@@ -2533,52 +2565,52 @@ def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1368)."""
+    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1390)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1368")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1390")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1368")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1390")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1368")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1390")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1368")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1390")
     e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1371)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1393)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1371")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1393")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1371")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1393")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1371")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1393")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1371")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1393")
     dropped = e.value(hub.ReduceSumSquare(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_sum_square_3(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1375)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1397)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1375")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1397")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1384)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1406)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1388)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1410)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1389")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1411")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2587,10 +2619,10 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1398)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1420)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1402")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1424")
     count = lib.product(X.shape[start:])
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
@@ -2615,26 +2647,26 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1426)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1448)."""
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1426")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1448")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1426")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1448")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1426")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1448")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1426")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1448")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1426")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1448")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1428")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1450")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1428")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1450")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1428")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1450")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1428")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1450")
     size = R.shape[2]
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
@@ -2665,47 +2697,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1453)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1475)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1459)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1481)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1472)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1494)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1472")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1494")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1472")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1494")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1474)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1496)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1474")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1496")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1474")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1496")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1474")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1496")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1479)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1501)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2713,11 +2745,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1479")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1501")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1479")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1501")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1479")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1501")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2728,7 +2760,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1485)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1507)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2736,13 +2768,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1485")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1507")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1485")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1507")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1485")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1507")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1485")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1507")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2753,16 +2785,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1491)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1513)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1491")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1513")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1491")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1513")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2776,7 +2808,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1496)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1518)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2784,13 +2816,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     strides = lib.steps_along(along, by, data.rank)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1496")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1518")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1496")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1518")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1496")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1518")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1496")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1518")
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
@@ -2802,13 +2834,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1503)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1525)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1503")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1525")
     along = lib.slice_axes(op.axes, len(starts))
     at = lib.first_step(by)
     part = e.value(
@@ -2828,17 +2860,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1517)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1539)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1522)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1544)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1526)."""
+    """Split -> Slice (bvlc/mapping.yaml:1548)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2848,133 +2880,133 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1535)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1557)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1540)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1562)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1545)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1567)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1545")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1567")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1545")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1567")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1545")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1567")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1548)."""
+    """Sub -> Power (bvlc/mapping.yaml:1570)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1548")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1570")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1548")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1570")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1552)."""
+    """Sub -> Power (bvlc/mapping.yaml:1574)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1552")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1574")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1552")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1574")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1556)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1578)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1556")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1578")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1558)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1580)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1558")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1580")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1569)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1591)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1569")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1591")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1571)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1593)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1571")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1593")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1571",
+            "bvlc/mapping.yaml:1593",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1574)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1596)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1574")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1596")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1576)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1598)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1576")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1598")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1585)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1607)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1592)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1614)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1592")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1614")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1594)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1616)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1594")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1616")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1594")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1616")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1597)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1619)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1597")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1619")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1597")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1619")
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1608)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1630)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1608")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1630")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
@@ -2986,17 +3018,17 @@ def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1618)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1640)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1618")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1640")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1620)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1642)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1620")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1642")
     steady = op.perm[0] == 0
     column = e.value(hub.Reshape(shape=(swap[0], 1, swap[1] * swap[2], swap[3])), (data,))
     exchanged = e.value(caffe_ops.Exchange(size=swap[2]), (column,))
@@ -3004,10 +3036,10 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1625)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1647)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1625")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1647")
     steady = op.perm[0] == 0
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
@@ -3016,18 +3048,18 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1637)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1659)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1644)."""
+    """Where -> other ops (bvlc/mapping.yaml:1666)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1644")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1666")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1644")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1666")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1644")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1666")
     e.apply(
         hub.Add(),
         (
@@ -3039,13 +3071,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1646)."""
+    """Where -> other ops (bvlc/mapping.yaml:1668)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1646")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1668")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1646")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1668")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1646")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1668")
     e.apply(
         hub.Add(),
         (
@@ -3057,18 +3089,18 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1648)."""
+    """Where -> other ops (bvlc/mapping.yaml:1670)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1648")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1670")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1650",
+            "bvlc/mapping.yaml:1672",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1650",
+            "bvlc/mapping.yaml:1672",
         )
     on = lib.element_type("float32")
     gate = e.value(hub.Cast(to=on), (condition,))
@@ -3405,107 +3437,112 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:818"),)),
-    hub.LayerNormalization: Rule((Alternative(emit_layer_normalization, "bvlc/mapping.yaml:843"),)),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:875"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:880"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:884"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:888"),)),
-    hub.LRN: Rule(
+    hub.LayerNormalization: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:893"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:896"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:904"),
+            Alternative(emit_layer_normalization_1, "bvlc/mapping.yaml:851"),
+            Alternative(emit_layer_normalization_2, "bvlc/mapping.yaml:869"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:914"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:897"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:902"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:906"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:910"),)),
+    hub.LRN: Rule(
+        (
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:915"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:918"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:926"),
+        ),
+    ),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:936"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:919"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:927"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:936"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:938"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:941"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:948"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:950"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:941"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:949"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:958"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:960"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:963"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:970"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:972"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:963"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:965"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:968"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:970"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:972"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:974"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:976"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:985"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:987"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:990"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:992"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:994"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:996"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:998"),
         ),
     ),
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1202"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1002"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1013"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1018"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1022"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:1027"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:1031"),
-            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:1041"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1024"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1035"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1040"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1044"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:1049"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:1053"),
+            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:1063"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1062"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1084"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1076"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1078"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1098"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1100"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:1088"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:1090"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:1092"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:1094"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:1096"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:1110"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:1112"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:1114"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:1116"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:1118"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:1107"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:1111"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:1113"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:1117"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:1126"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:1128"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:1130"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:1132"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:1134"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:1129"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:1133"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:1135"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:1139"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:1148"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:1150"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:1152"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:1154"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:1156"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1149"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1154"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1171"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1176"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:1160"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:1163"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:1182"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:1185"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:1180"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:1182"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:1186"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:1189"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:1200"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:1202"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:1204"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:1208"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:1211"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:1222"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:1213"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:1217"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:1235"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:1239"),
             Alternative(
                 emit_pow_3,
-                "bvlc/mapping.yaml:1221",
+                "bvlc/mapping.yaml:1243",
                 "for positive numbers, and NaN for those below 0",
                 approximate=True,
             ),
@@ -3514,122 +3551,122 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1231"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1236"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1240"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1253"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1258"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1262"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1247"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1269"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1255"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1258"),
-            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1262"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1277"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1280"),
+            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1284"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1281"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1283"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1288"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1303"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1305"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1310"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1309"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1311"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1314"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1318"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1320"),
-            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1325"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1331"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1333"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1336"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1340"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1342"),
+            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1347"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1339"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1361"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1346"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1348"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1351"),
-            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1355"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1368"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1370"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1373"),
+            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1377"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1368"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1371"),
-            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1375"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1390"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1393"),
+            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1397"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1384"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1388"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1398"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1406"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1410"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1420"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1426",
+                "bvlc/mapping.yaml:1448",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1453"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1475"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1459"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1481"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1472"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1474"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1479"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1485"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1491"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1496"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1503"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1494"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1496"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1501"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1507"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1513"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1518"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1525"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1517"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1522"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1526"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1535"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1540"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1539"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1544"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1548"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1557"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1562"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1545"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1548"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1552"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1556"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1558"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1567"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1570"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1574"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1578"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1580"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1569"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1571"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1574"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1576"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1591"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1593"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1596"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1598"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1585"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1607"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1592"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1594"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1597"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1614"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1616"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1619"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1608"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1630"),)),
     hub.Transpose: Rule(
         (
             Alternative(emit_transpose_1, "schemas/known_layers.yaml:1107"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1618"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1620"),
-            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1625"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1640"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1642"),
+            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1647"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1637"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1659"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1644"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1646"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1648"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1666"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1668"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1670"),
         ),
     ),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1281"),)),

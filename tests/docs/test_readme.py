@@ -139,6 +139,7 @@ def test_the_tree_names_what_is_there() -> None:
         "docs/architecture.md",
         "docs/custom-ops.md",
         "docs/dialects.md",
+        "docs/folds.md",
         "docs/new-chip.md",
         "docs/onnx-out.md",
         "docs/onnx.md",
