@@ -19,6 +19,7 @@ from caffeforge.generator.mapping import (
 )
 from caffeforge.generator.names import place
 from caffeforge.generator.net_constraints import NET
+from caffeforge.generator.onnx_rules import ITSELF, OnnxRules
 from caffeforge.generator.python_text import Code, call, dict_of, literal, tuple_of
 from caffeforge.generator.source import Source
 
@@ -79,6 +80,34 @@ def hub_context(rewrites: RewritesFile) -> dict[str, Any]:
         "lowerings": _entries("LOWERINGS", rewrites.lowerings, set()),
         "fusions": _patterns("FUSIONS", [*rewrites.fusions, *rewrites.folds]),
     }
+
+
+def versions_context(rules: OnnxRules) -> dict[str, Any]:
+    """Return what the template prints for the rules of opsets: with each the last that it holds for."""
+    found: dict[str, list[str]] = {}
+    for rule in rules.rules:
+        found.setdefault(rule.rule.name.text, []).append(
+            tuple_of("", [str(rule.until), str(_entry(_named(rule.rule)))], 0, 12)
+        )
+    printed = [f"{literal(name)}: {tuple_of('', entries, 0, 12)}" for name, entries in found.items()]
+    return {"rules": dict_of("RULES: Final[Mapping[str, tuple[tuple[int, Entry], ...]]] = ", printed, 0)}
+
+
+def _named(rule: Rule) -> Rule:
+    """Return a rule that calls the op by its name where it says that it is the same."""
+    alternatives = []
+    for alternative in rule.alternatives:
+        layers = [
+            replace(entry, type=rule.name) if entry.type.text == ITSELF else entry
+            for entry in alternative.layers
+        ]
+        alternatives.append(replace(alternative, layers=tuple(layers)))
+    return replace(rule, alternatives=tuple(alternatives))
+
+
+def limits_context(constraints: Sequence[ConstraintRule]) -> dict[str, Any]:
+    """Return what the template prints of what a vendor refuses of an opset's ops."""
+    return {"constraints": _constraints((rule.type.text, rule.require) for rule in constraints)}
 
 
 def _entries(table: str, rules: Sequence[Rule], gone: set[tuple[str, str]]) -> Code:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from caffeforge.generator import custom_ops, hub_own
+from caffeforge.generator import coverage, custom_ops, hub_own
 from caffeforge.generator.diagnostics import Diagnostics, Position
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_schema import HubSchema
@@ -76,6 +76,8 @@ def subset_files(
     }
     files = _rendered(context)
     files["constraints.py"] = render("onnx_constraints.py.j2", context | table | types)
+    limits = {"header": header} | coverage.limits_context(subset.constraints)
+    files["coverage.py"] = render("onnx_limits.py.j2", limits)
     if subset.custom:
         files["ops.py"] = render("custom_ops.py.j2", custom)
     return files

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from caffeforge.generator import coverage
 from caffeforge.generator.expression import Printer
 from caffeforge.generator.hub_package import op_context
 from caffeforge.generator.hub_schema import HubOp, HubSchema
@@ -52,7 +53,7 @@ def files(versions: OpVersions, header: Code) -> dict[str, str]:
 def rules(
     versions: OpVersions, rules: OnnxRules, hub: HubSchema, printer: Printer, header: Code, file: str
 ) -> dict[str, str]:
-    """Return ``rules.py``; `file` is the name of rules.yaml in errors.
+    """Return ``rules.py``, and as data ``coverage.py``; `file` is the name of rules.yaml in errors.
 
     Raises:
         GenerationError: the printer's diagnostics hold errors.
@@ -61,7 +62,11 @@ def rules(
     table = OnnxEmitters(nothing, {}, hub, printer, prefix="write", versions=versions).table(rules)
     RuleChecks(file, printer.diagnostics).ops([rule.rule for rule in rules.rules])
     printer.diagnostics.raise_if_any()
-    return {"rules.py": render("onnx_rules.py.j2", {"header": header} | table)}
+    said = {"header": header} | coverage.versions_context(rules)
+    return {
+        "rules.py": render("onnx_rules.py.j2", {"header": header} | table),
+        "coverage.py": render("onnx_coverage.py.j2", said),
+    }
 
 
 def _types(versions: OpVersions) -> dict[str, Any]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from caffeforge.generated import hub
 from caffeforge.generated.hub.caffe_ops import CUSTOM
@@ -13,11 +12,10 @@ from caffeforge.generated.hub.coverage import FUSIONS, LOWERINGS
 from caffeforge.generated.hub.lowerings import IMPOSSIBLE
 from caffeforge.runtime import coverage
 from caffeforge.runtime.backend import Backend
-from caffeforge.runtime.coverage import Condition, Coverage, Entry, Lets, PatternText, Way
+from caffeforge.runtime.coverage import Coverage, Entry
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.op import CustomOp, Op, full_name, python_name
-
-NAMES = 6  # so many similar names are listed
+from caffeforge.runtime.rule_text import constraint_lines, entry_lines, indented, near_names, pattern_lines
 
 
 def explain(backend: Backend, name: str) -> str:
@@ -36,7 +34,7 @@ def explain(backend: Backend, name: str) -> str:
         if found in backend.layer_types:
             parts.append("\n".join(_layer(backend, covered, found)))
     if not parts:
-        near = _near(name, known)
+        near = near_names(name, known)
         listed = (
             f"see caffeforge coverage {backend.name}, and docs/ops.md for what PyTorch calls another name"
         )
@@ -80,12 +78,12 @@ def _op(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
     yield signature(hub.OPS[name] if name in hub.OPS else _custom(backend)[name].op)
     if entry is not None:
         yield f"op {name}: {backend.name} writes it by the rule at {entry.rule}"
-        yield from _entry(entry)
+        yield from entry_lines(entry)
         yield from _witnesses(covered, entry)
         yield from _tested(backend, name)
     else:
         yield f"op {name}: {backend.name} has no rule for it"
-        near = [other for other in _near(name, covered.ops) if other != name]
+        near = [other for other in near_names(name, covered.ops) if other != name]
         if near:
             yield f"  similar names with a rule: {', '.join(near)}"
         if name in hub.OPS and name not in LOWERINGS:
@@ -93,7 +91,7 @@ def _op(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
             yield f"  a model with it is refused: {reason}"
     if name in LOWERINGS:
         yield f"  lowering that all backends share, at {LOWERINGS[name].rule}"
-        yield from _indented(_entry(LOWERINGS[name]))
+        yield from indented(entry_lines(LOWERINGS[name]))
     custom = _custom(backend).get(name)
     if custom is not None and custom.torch:
         yield f"  stands for torch.ops.{custom.torch.replace('::', '.')}"
@@ -103,7 +101,7 @@ def _op(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
         for pattern, text in patterns.items():
             if re.search(rf"(?<![\w.]){re.escape(name)}\(", text.rewrite):
                 yield f"  pattern {pattern} ({title}) at {text.rule} makes it of"
-                yield from _pattern(text)
+                yield from pattern_lines(text)
     yield from _dropped(covered, name)
     yield from _constrained(covered, entry)
 
@@ -140,7 +138,7 @@ def _layer(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
     else:
         yield f"layer {name}: what it computes stands at {entry.rule}"
         yield f"  verified by {entry.witness}" if entry.witness else "  unverified: no witness is named"
-        yield from _entry(entry)
+        yield from entry_lines(entry)
         reader = backend.readers[name]
         if reader.reads:
             yield f"  reads {', '.join(reader.reads)}"
@@ -151,99 +149,17 @@ def _layer(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
     if writers:
         yield f"  written for {', '.join(writers)}"
     yield from _dropped(covered, name)
-    yield from _constraints(name, covered.constraints.get(name, ()))
-
-
-def _entry(entry: Entry) -> Iterator[str]:
-    """Yield the conditions that all ways share, then each way, then the named values they speak of."""
-    yield from _conditions(entry.conditions, "  ")
-    for number, way in enumerate(entry.ways, 1):
-        head = f"  {number}. " if len(entry.ways) > 1 else "  "
-        indent = " " * len(head)
-        yield f"{head}{_yields(way)}  [{way.rule}]"
-        if way.note:
-            yield f"{indent}{'only where approximations are allowed: ' if way.approximate else ''}{way.note}"
-        yield from _conditions(way.conditions, indent)
-        if way.parts:
-            yield f"{indent}  of these some only where {', or where '.join(p.expression for p in way.parts)}"
-        yield from (f"{indent}  {line}" for line in way.rewrite.splitlines())
-        yield from _lets(way.let, list(_texts(way)), indent)
-    shown = [text for way in entry.ways for text in (*_texts(way), *dict(way.let).values())]
-    shown += [condition.expression for condition in entry.conditions]
-    yield from _lets(entry.let, shown, "  ")
-    if entry.otherwise:
-        yield f"  in short: {entry.otherwise}"
-
-
-def _texts(way: Way) -> Iterator[str]:
-    yield way.rewrite
-    yield way.inputs
-    yield from (condition.expression for condition in (*way.conditions, *way.parts))
-
-
-def _yields(way: Way) -> str:
-    if way.layers:
-        return f"layer {way.layers[0]}" if len(way.layers) == 1 else f"layers {' + '.join(way.layers)}"
-    if way.hook:
-        return f"what the hook {way.hook} builds"
-    if way.inputs:
-        return f"an input of the net for each of {way.inputs}"
-    return "ops" if way.rewrite else "nothing"
-
-
-def _conditions(conditions: Sequence[Condition], indent: str) -> Iterator[str]:
-    for condition in conditions:
-        if condition.sentence:
-            yield f"{indent}needs {condition.expression}  [{condition.rule}]"
-            yield f"{indent}  else: {condition.sentence}"
-        else:
-            yield f"{indent}when {condition.expression}"
-
-
-def _lets(let: Lets, shown: list[str], indent: str) -> Iterator[str]:
-    """Yield the named values that `shown` speaks of, and those which they speak of."""
-    used: list[str] = []
-    for name, expression in reversed(let):
-        if any(re.search(rf"(?<![\w.]){re.escape(name)}\b", text) for text in shown):
-            used.append(f"{indent}where {name} = {expression}")
-            shown = [*shown, expression]
-    yield from reversed(used)
-
-
-def _pattern(text: PatternText) -> Iterator[str]:
-    yield from (f"      {line}" for line in text.match.splitlines())
-    yield from _conditions(text.conditions, "      ")
+    yield from constraint_lines(name, covered.constraints.get(name, ()))
 
 
 def _constrained(covered: Coverage, entry: Entry | None) -> Iterator[str]:
     """Yield the constraints on the layers that an op becomes."""
     layers = dict.fromkeys(layer for way in (entry.ways if entry else ()) for layer in way.layers)
     for layer in layers:
-        yield from _constraints(layer, covered.constraints.get(layer, ()))
-
-
-def _constraints(layer: str, conditions: Sequence[Condition]) -> Iterator[str]:
-    if conditions:
-        yield f"  constraints on layer {layer}"
-        yield from _conditions(conditions, "    ")
+        yield from constraint_lines(layer, covered.constraints.get(layer, ()))
 
 
 def _dropped(covered: Coverage, name: str) -> Iterator[str]:
     for dropped in covered.dropped:
         if dropped.subject == name:
             yield f"  not inherited: the rule at {dropped.rule}: {dropped.reason}"
-
-
-def _indented(lines: Iterable[str]) -> Iterator[str]:
-    return (f"  {line}" for line in lines)
-
-
-def _near(name: str, known: Iterable[str]) -> list[str]:
-    """Return similar names, best first; case does not count."""
-    lower: dict[str, list[str]] = {}
-    for other in known:
-        lower.setdefault(other.lower(), []).append(other)
-    stem = re.sub(r"_?\d?d$", "", name.rpartition(".")[2].lower())  # as of torch.nn.Conv2d
-    found = dict.fromkeys([stem] if stem in lower else [])
-    found |= dict.fromkeys(difflib.get_close_matches(name.lower(), lower, NAMES, 0.6))
-    return [other for key in found for other in lower[key]][:NAMES]

@@ -18,7 +18,9 @@ WIDTH = 100
 def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     """Declare the command."""
     parser = describe(commands, shared, "coverage", "list what backends can write and read")
-    parser.add_argument("backend", metavar="BACKEND", nargs="?", help=f"{BACKEND_HELP}; default: all")
+    parser.add_argument(
+        "backend", metavar="BACKEND", nargs="?", help=f"{BACKEND_HELP}; default: all dialects"
+    )
     rules = "list the rules without an example: what `caffeforge test` does not run"
     parser.add_argument("--rules", action="store_true", help=rules)
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -27,10 +29,18 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print the coverage of one backend or of all."""
-    from caffeforge.runtime.backends import find, names
+    from caffeforge.runtime.backends import find, find_any, names
+    from caffeforge.runtime.onnx_out.backend import OnnxBackend
 
-    summary, text = (_rules, _rules_text) if options.rules else (_summary, _text)
-    found = [summary(find(name)) for name in ([options.backend] if options.backend else names())]
+    wanted = [options.backend] if options.backend else names()
+    backends: list[Any] = [find_any(name) for name in wanted]
+    if options.rules:  # those of opsets have no examples: ONNX's node tests run them
+        summary, text, backends = _rules, _rules_text, [find(name) for name in wanted]
+    elif isinstance(backends[0], OnnxBackend):
+        summary, text = _onnx_summary, _onnx_text
+    else:
+        summary, text = _summary, _text
+    found = [summary(backend) for backend in backends]
     if options.json:
         import json
 
@@ -90,6 +100,46 @@ def _text(found: dict[str, Any]) -> str:
     lines += _listed("constrained", list(found["constraints"]))
     lines += _listed("hooks", found["hooks"])
     lines += [f"  not inherited: {d['subject']} ({d['rule']}): {d['reason']}" for d in found["dropped"]]
+    return "\n".join(lines)
+
+
+def _onnx_summary(backend: Any) -> dict[str, Any]:
+    """Return the coverage of an opset, or of a vendor's part of one, as plain data."""
+    from caffeforge.generated.hub import OPS
+    from caffeforge.runtime import coverage
+    from caffeforge.runtime.onnx_out import coverage as onnx_coverage
+
+    covered = onnx_coverage.of(backend)
+    kinds = {name: coverage.kind(entry) for name, entry in covered.ops.items()}
+    shared = [name for name in onnx_coverage.lowerings(backend) if name not in covered.ops]
+    defined = onnx_coverage.defined(backend)
+    said = {*covered.ops, *shared, *defined}
+    return {
+        "backend": backend.name,
+        "opset": backend.opset,
+        "source": backend.source,
+        "ops": {kind: [n for n, k in kinds.items() if k == kind] for kind in KINDS},
+        "shared_lowerings": shared,
+        "defined": defined,
+        "ops_without_rule": [name for name in OPS if name not in said],
+        "host": sorted(backend.host),
+        "element_types": {name: list(types) for name, types in backend.types.items()},
+        "constraints": {name: len(found) for name, found in covered.constraints.items()},
+    }
+
+
+def _onnx_text(found: dict[str, Any]) -> str:
+    name, ops = found["backend"], found["ops"]
+    lines = [f"{name} writes {sum(map(len, ops.values()))} ops in opset {found['opset']}"]
+    lines += [f"  source: {found['source']}"] if found["source"] else []
+    words = {kind: text.replace("layers", "nodes") for kind, text in KINDS.items()}
+    lines += [line for kind, text in words.items() for line in _listed(text, ops[kind])]
+    lines += _listed("by lowerings that all backends share", found["shared_lowerings"])
+    lines += _listed("by ONNX's own definition", found["defined"])
+    lines += _listed("no rule", found["ops_without_rule"])
+    lines += _listed("left to the CPU", found["host"])
+    lines += _listed("of some element types only", list(found["element_types"]))
+    lines += _listed("constrained", list(found["constraints"]))
     return "\n".join(lines)
 
 

@@ -21,7 +21,15 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Print all rules under this name."""
-    from caffeforge.runtime.backends import find
-    from caffeforge.runtime.explanation import explain
+    from caffeforge.runtime.backends import find_any
+    from caffeforge.runtime.onnx_out.backend import OnnxBackend
 
-    print(explain(find(options.backend), options.name))
+    backend = find_any(options.backend)
+    if isinstance(backend, OnnxBackend):
+        from caffeforge.runtime.onnx_out.explanation import explain_onnx
+
+        print(explain_onnx(backend, options.name))
+    else:
+        from caffeforge.runtime.explanation import explain
+
+        print(explain(backend, options.name))
