@@ -27,6 +27,7 @@ TYPES = {"int": int, "float": float, "bool": bool, "string": str}
 LIMIT = 2**63  # attributes are 64 bit integers
 AXIS = re.compile(r"(\w+)\.shape\[(-?\d+)\]", re.ASCII)  # a size that an operand has
 WHOLE = re.compile(r"(\w+)\.shape", re.ASCII)  # all of them
+BARE = re.compile(r"\.shape\b(?!\[)", re.ASCII)  # a shape that may be what an expression yields
 TORCH = re.compile(r"\w+::\w+(\.\w+)?", re.ASCII)
 OWN = frozenset(("b",))  # what references call their own values
 # What ops.py imports and defines besides.
@@ -241,7 +242,7 @@ def _whole(shape: Source, op: HubOp, scope: Scope, printer: Printer) -> str:
     copied = WHOLE.fullmatch(shape.text)
     if copied is not None and copied[1] in {f.name for f in op.inputs if f.option == "single"}:
         return f"{scope.names[copied[1]].code}.dims"
-    return f"tuple({code})"
+    return f"tuple({code})" if BARE.search(shape.text) else code
 
 
 def _size(size: Source, open_: set[str], op: HubOp, scope: Scope, printer: Printer) -> Code:

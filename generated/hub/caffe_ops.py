@@ -447,7 +447,7 @@ def shape_psroi_pooling(op: PSROIPooling, X: Value, rois: Value) -> tuple[Dim, .
 
 def shape_max_pool(op: MaxPool, X: Value) -> tuple[Dim, ...]:
     """The sizes of what caffe.MaxPool yields."""
-    return tuple(X.shape[:2] + lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads))
+    return X.shape[:2] + lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads)
 
 
 def shape_max_unpool(op: MaxUnpool, X: Value, Mask: Value) -> tuple[Dim, ...]:
@@ -457,12 +457,12 @@ def shape_max_unpool(op: MaxUnpool, X: Value, Mask: Value) -> tuple[Dim, ...]:
 
 def shape_places(op: Places, Mask: Value) -> tuple[Dim, ...]:
     """The sizes of what caffe.Places yields."""
-    return tuple(Mask.shape[:])
+    return Mask.shape[:]
 
 
 def shape_power(op: Power, X: Value) -> tuple[Dim, ...]:
     """The sizes of what caffe.Power yields."""
-    return tuple(X.shape[:])
+    return X.shape[:]
 
 
 def reference_power(b: Builder, op: Power, X: Value, Y: Value) -> None:
@@ -472,7 +472,7 @@ def reference_power(b: Builder, op: Power, X: Value, Y: Value) -> None:
 
 def shape_exp(op: Exp, X: Value) -> tuple[Dim, ...]:
     """The sizes of what caffe.Exp yields."""
-    return tuple(X.shape[:])
+    return X.shape[:]
 
 
 def reference_exp(b: Builder, op: Exp, X: Value, Y: Value) -> None:
@@ -482,7 +482,7 @@ def reference_exp(b: Builder, op: Exp, X: Value, Y: Value) -> None:
 
 def shape_scale(op: Scale, X: Value, scale: Value, bias: Value) -> tuple[Dim, ...]:
     """The sizes of what caffe.Scale yields."""
-    return tuple(X.shape[:])
+    return X.shape[:]
 
 
 def reference_scale(b: Builder, op: Scale, X: Value, scale: Value, bias: Value, Y: Value) -> None:
@@ -492,7 +492,7 @@ def reference_scale(b: Builder, op: Scale, X: Value, scale: Value, bias: Value, 
 
 def shape_sum(op: Sum, A: Value, B: Value) -> tuple[Dim, ...]:
     """The sizes of what caffe.Sum yields."""
-    return tuple(A.shape[:])
+    return A.shape[:]
 
 
 def reference_sum(b: Builder, op: Sum, A: Value, B: Value, C: Value) -> None:
@@ -502,7 +502,7 @@ def reference_sum(b: Builder, op: Sum, A: Value, B: Value, C: Value) -> None:
 
 def shape_inner_product(op: InnerProduct, X: Value, W: Value, B: Value) -> tuple[Dim, ...]:
     """The sizes of what caffe.InnerProduct yields."""
-    return tuple(X.shape[: X.rank - 1] + (W.shape[1],))
+    return X.shape[: X.rank - 1] + (W.shape[1],)
 
 
 def reference_inner_product(b: Builder, op: InnerProduct, X: Value, W: Value, B: Value, Y: Value) -> None:
@@ -512,7 +512,7 @@ def reference_inner_product(b: Builder, op: InnerProduct, X: Value, W: Value, B:
 
 def shape_add_along(op: AddAlong, X: Value, run: Value) -> tuple[Dim, ...]:
     """The sizes of what caffe.AddAlong yields."""
-    return tuple(X.shape[:])
+    return X.shape[:]
 
 
 def reference_add_along(b: Builder, op: AddAlong, X: Value, run: Value, Y: Value) -> None:
@@ -529,7 +529,7 @@ def reference_add_along(b: Builder, op: AddAlong, X: Value, run: Value, Y: Value
 
 def shape_mul_along(op: MulAlong, X: Value, run: Value) -> tuple[Dim, ...]:
     """The sizes of what caffe.MulAlong yields."""
-    return tuple(X.shape[:])
+    return X.shape[:]
 
 
 def reference_mul_along(b: Builder, op: MulAlong, X: Value, run: Value, Y: Value) -> None:
