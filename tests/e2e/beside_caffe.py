@@ -41,11 +41,10 @@ def own(stem: Path, further: list[Path]) -> list[str]:
         expected = model(image).numpy()
     program = torch.export.export(model, (image,))
     done = []
-    for backend in [*backends.names(), *further]:
-        found = backends.find(backend)
+    for found in [*map(backends.find, backends.names()), *map(backends.find, further)]:
         export(found, program, image, stem.with_name(found.name), input_names=["input"], verify=False)
-        files = [stem.with_name(found.name + suffix) for suffix in (".prototxt", ".caffemodel")]
-        (result,) = load(*files, found).run({"input": image.numpy()}).values()
+        prototxt, caffemodel = (stem.with_name(found.name + end) for end in (".prototxt", ".caffemodel"))
+        (result,) = load(prototxt, caffemodel, found).run({"input": image.numpy()}).values()
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
         done.append(found.name)
     return done
