@@ -61,10 +61,11 @@ def measure(name: str, folder: Path, repeat: int) -> Iterator[Result]:
             values, reference = [each[key] for each in ours], [each[key] for each in theirs]
             goal = GOALS[engine] if key == "cpu" else None
             yield Result(f"{name}, {engine} ({key})", "s", values, reference, goal=goal)
-    limit = 1.5 if name == "vgg16" else None
-    yield Result(f"{name}, load", "s", [each["load"] for each in ours], goal=limit)
+    load, memory = (1.5, 1.3) if name == "vgg16" else (None, None)
+    yield Result(f"{name}, load (cpu)", "s", [each["load_cpu"] for each in ours])
+    yield Result(f"{name}, load (seconds)", "s", [each["load"] for each in ours], goal=load)
     sizes = [each["file"] for each in ours]
-    yield Result(f"{name}, memory, the file", "MB", [each["memory"] for each in ours], sizes, goal=1.3)
+    yield Result(f"{name}, memory, the file", "MB", [each["memory"] for each in ours], sizes, goal=memory)
 
 
 def prepare(name: str, folder: Path) -> None:
@@ -77,7 +78,10 @@ def prepare(name: str, folder: Path) -> None:
 
 
 def ours(folder: Path, name: str) -> dict[str, float]:
-    """Return the times of our reader and executor, and the memory that both take above the imports."""
+    """Return the times of our reader and executor, and the memory that both take above the imports.
+
+    The load is what the first result takes longer than any other: a session is made when it is first needed.
+    """
     import onnxruntime  # noqa: F401  # its import and our own are no part of a load
 
     from caffeforge.generated.bvlc import BACKEND
@@ -87,15 +91,22 @@ def ours(folder: Path, name: str) -> dict[str, float]:
     from tests.benchmarks.peak import Peak, anonymous
 
     prototxt, weights = files(name, folder)
+    image = np.random.RandomState(0).standard_normal((1, 3, 224, 224)).astype(np.float32)
     with Peak(anonymous) as peak:
-        before = time.perf_counter()
+        before = time.perf_counter(), time.process_time()
         hub = hub_from_net(read_files(prototxt, weights, BACKEND), BACKEND)
         executor = Executor(hub.graph, threads=2)
-        load = time.perf_counter() - before
-        image = np.random.RandomState(0).standard_normal((1, 3, 224, 224)).astype(np.float32)
         inputs = {hub.graph.inputs[0].name: image}
-        found = forward_time.measured(lambda: executor.run(inputs), RUNS)
-    return found | {"load": load, "memory": peak.bytes / 1e6, "file": weights.stat().st_size / 1e6}
+        executor.run(inputs)
+        load, cpu = time.perf_counter() - before[0], time.process_time() - before[1]
+        executor.run(inputs)
+    found = forward_time.measured(lambda: executor.run(inputs), RUNS)  # the samples of memory take time too
+    return found | {
+        "load": load - found["seconds"],
+        "load_cpu": cpu - found["cpu"],
+        "memory": peak.bytes / 1e6,
+        "file": weights.stat().st_size / 1e6,
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
