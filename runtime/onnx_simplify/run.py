@@ -29,6 +29,7 @@ from caffeforge.runtime.onnx_out.target import OnnxTarget, unread
 from caffeforge.runtime.onnx_out.writer import write
 from caffeforge.runtime.onnx_simplify.chains import join_duplicates, join_moves
 from caffeforge.runtime.onnx_simplify.identities import without_identities
+from caffeforge.runtime.onnx_simplify.linear import join_bias
 from caffeforge.runtime.onnx_simplify.weights import fold_into_weights
 from caffeforge.runtime.staging import disk_errors, folder, move, staging
 
@@ -40,6 +41,7 @@ PASSES: Final[dict[str, Callable[[Graph], int]]] = {
     "moves in a row": join_moves,
     "duplicates": join_duplicates,
     "parts of weights": fold_into_weights,
+    "products with a bias": join_bias,
 }
 
 

@@ -1,4 +1,4 @@
-"""Prints which of torchvision's networks each opset expresses, with the error of what the files compute.
+"""Prints which of torchvision's and timm's networks each opset expresses, and the error of the files.
 
 ``python -m tests.onnx_out.networks OPSET ... [NAME ...]``. Each is traced once, written at each opset, passed
 by ONNX's checker with full inference of shapes, run by onnxruntime and compared with PyTorch: the largest
@@ -11,6 +11,8 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,15 @@ from caffeforge.runtime.torch_front import trace
 
 LARGE = ("vit_h_14", "vit_l_16", "vit_l_32", "regnet_y_128gf", "regnet_y_32gf", "regnet_x_32gf")
 TOLERANCE = 1e-4  # of the scale
+TIMM = (  # small ones of many families, for images of 224 by 224 unless they say otherwise
+    "convnext_atto convnextv2_atto crossvit_tiny_240 deit_tiny_patch16_224 dla46_c dla60x_c "
+    "edgenext_xx_small efficientformer_l1 efficientvit_b0 efficientvit_m0 fbnetc_100 gernet_s "
+    "ghostnet_050 gmlp_ti16_224 hardcorenas_a hrnet_w18_small inception_next_atto lcnet_050 levit_128s "
+    "mixer_s32_224 mnasnet_small mobilenetv3_small_050 mobilenetv4_conv_small_050 mobileone_s0 "
+    "mobilevit_xxs mobilevitv2_050 pit_ti_224 poolformer_s12 pvt_v2_b0 regnetz_005 repghostnet_050 "
+    "repvgg_a0 resmlp_12_224 resnet10t resnext26ts rexnet_100 selecsls42 semnasnet_075 skresnet18 "
+    "starnet_s1 tiny_vit_5m_224 tinynet_e visformer_tiny xcit_nano_12_p16_224"
+)
 
 
 def names() -> list[str]:
@@ -34,7 +45,8 @@ def names() -> list[str]:
     from torchvision.models import list_models, segmentation
 
     found = [*list_models(module=__import__("torchvision").models), *list_models(module=segmentation)]
-    return [name for name in found if name not in LARGE]
+    found = [name for name in found if name not in LARGE]
+    return found + (TIMM.split() if find_spec("timm") is not None else [])
 
 
 def model_of(name: str) -> torch.nn.Module:
@@ -42,10 +54,16 @@ def model_of(name: str) -> torch.nn.Module:
     from torchvision.models import get_model, segmentation
 
     torch.manual_seed(0)
+    if name in TIMM.split():
+        made: torch.nn.Module = import_module("timm").create_model(name, pretrained=False)
+        return _without_zeros(made)
     more: dict[str, Any] = {"weights_backbone": None} if hasattr(segmentation, name) else {}
     if name in ("googlenet", "inception_v3"):
         more["init_weights"] = False
-    model: torch.nn.Module = get_model(name, weights=None, **more)
+    return _without_zeros(get_model(name, weights=None, **more))
+
+
+def _without_zeros(model: torch.nn.Module) -> torch.nn.Module:
     for parameter in model.parameters():
         if not parameter.any():
             torch.nn.init.normal_(parameter, std=0.02)
@@ -55,7 +73,8 @@ def model_of(name: str) -> torch.nn.Module:
 def errors(name: str, opsets: Sequence[int]) -> list[tuple[int, str]]:
     """Return for each opset, from the newest on, the error or the reason why there is none."""
     model = model_of(name)
-    size = 299 if name == "inception_v3" else 224
+    size = {"inception_v3": 299, "crossvit_tiny_240": 240}.get(name, 224)
+    size = 256 if name.startswith("mobilevit") else size
     image = torch.randn(1, 3, size, size)
     with torch.no_grad():
         result = model(image)

@@ -104,6 +104,43 @@ def test_what_scales_channels_becomes_part_of_the_weights(tmp_path: Path) -> Non
     np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-5)
 
 
+LINEAR = {
+    "of rows": (
+        "y = Flatten(x) p = MatMul(y, w) s = Add(p, b) z = Relu(s)",
+        (36, 5),
+        ["Flatten", "Gemm", "Relu"],
+    ),
+    "between changes of shape": (
+        "y = Reshape(x, t) p = MatMul(y, w) s = Add(b, p) z = Reshape(s, u)",
+        (3, 5),
+        ["Reshape", "Gemm", "Reshape"],
+    ),
+    "of more axes": (
+        "y = Relu(x) p = MatMul(y, w) s = Add(p, b) z = Relu(s)",
+        (3, 5),
+        ["Relu", "MatMul", "Add", "Relu"],
+    ),
+    "read twice": (
+        "y = Reshape(x, t) p = MatMul(y, w) s = Add(b, p) q = Reshape(s, u) r = Reshape(p, u) z = Add(q, r)",
+        (3, 5),
+        ["Reshape", "MatMul", "Add", "Reshape", "Reshape", "Add"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_a_product_and_its_bias_are_one_gemm(name: str, tmp_path: Path) -> None:
+    body, shape, types = LINEAR[name]
+    text = f"""g (float[2,4,3,3] x) => (float z)
+    <int64[3] t = {{6, 4, 3}}, int64[3] u = {{12, 2, 5}}> {{{body}}}"""
+    weights = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+    source = _write(tmp_path / "in.onnx", text, w=weights, b=weights[0])
+    simplify(source, tmp_path / "out.onnx")
+    assert [node.op_type for node in onnx.load(tmp_path / "out.onnx").graph.node] == types
+    before, after = _run(source, x=FLOATS)[0], _run(tmp_path / "out.onnx", x=FLOATS)[0]
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-5)
+
+
 def test_a_size_that_has_a_name_only_stays_one(tmp_path: Path) -> None:
     text = """g (float[batch,4,3,3] x) => (float[batch,36] y) {a = Identity(x) b = Relu(a) y = Flatten(b)}"""
     simplify(_write(tmp_path / "in.onnx", text), tmp_path / "out.onnx")
