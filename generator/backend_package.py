@@ -75,6 +75,7 @@ def files(
     hub = replace(hub, ops=hub.ops | custom_ops.hub_ops(mapping.custom, printer))
     inheritance.meaningless = compatibility.meaningless(mapping.layers, types)
     inheritance.sizes = older_schemas.sizes(mapping.layers, types)
+    inheritance.sides = older_schemas.sides(mapping.layers, types)
     older = older_schemas.values(mapping.layers)
     emit = Emitters(schema, types, hub, printer, inheritance, older).context(mapping.ops, mapping.net)
     readers = Readers(schema, types, hub, printer, inheritance)

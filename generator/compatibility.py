@@ -61,6 +61,7 @@ class Inheritance:
         meaningless: fields that do not matter for inference, whatever their default.
         sizes: those that may have one value for all axes where the base has one for each; an absent one
             is 0, or the size given here.
+        sides: those for one axis of which it matters only whether they are set, whatever their default.
         known_fields: those of known layers, whose readers take the schema's own defaults.
     """
 
@@ -70,6 +71,7 @@ class Inheritance:
     dropped: list[Dropped] = field(default_factory=list)
     meaningless: frozenset[Touched] = frozenset()
     sizes: Mapping[Touched, int] = field(default_factory=dict)
+    sides: frozenset[Touched] = frozenset()
     known_fields: frozenset[Touched] = frozenset()
 
     def is_inherited(self, position: Position) -> bool:
@@ -155,7 +157,7 @@ class Inheritance:
 
     def _default(self, base: ProtoSchema, touched: Touched) -> str:
         old, new = _field(base, *touched), _field(self.schema, *touched)
-        if old is None or new is None or new.label in ("required", "repeated"):
+        if old is None or new is None or new.label in ("required", "repeated") or touched in self.sides:
             return ""
         if old.label == "repeated":
             old = replace(old, label="optional", default=self.sizes.get(touched, 0))

@@ -100,24 +100,62 @@ def sizes(rules: Sequence[Rule], types: Mapping[str, HasMessage]) -> dict[Touche
     return found
 
 
+def sides(rules: Sequence[Rule], types: Mapping[str, HasMessage]) -> frozenset[Touched]:
+    """Return the fields for one axis that rules for layers give to ``spatial()`` and ask by ``has()`` only.
+
+    Whether they are set decides, as in Caffe; their default, which some schemas have, means nothing.
+    """
+    found: set[Touched] = set()
+    for rule in rules:
+        if rule.name.text in types:
+            message = types[rule.name.text].message
+            found |= {(message, name) for name in _uses(rule).sides}
+    return frozenset(found)
+
+
 def _sizes(rule: Rule) -> dict[str, int]:
+    uses = _uses(rule)
+    return {name: size for name, size in uses.sizes.items() if name not in uses.other}
+
+
+@dataclass(frozen=True)
+class _Spatial:
+    """What a rule reads by ``spatial()``.
+
+    Attributes:
+        sizes: the fields for all axes, and the size of an absent one.
+        sides: the fields for one axis that nothing else reads.
+        other: the names that are read in another way than the fields for all axes.
+    """
+
+    sizes: Mapping[str, int]
+    sides: frozenset[str]
+    other: frozenset[str]
+
+
+def _uses(rule: Rule) -> _Spatial:
     sources = [s for a in rule.alternatives for s in (*sources_of(a), *(source for _, source in a.let))]
     found: dict[str, int] = {}
-    other: set[str] = set()
+    sides: set[str] = set()
+    other: set[str] = set()  # read by something else than has() and as the first operand of spatial()
+    read: set[str] = set()  # likewise, but for the second and third
     for source in sources:
         try:
             nodes = [node for tree in _trees(source) for node in ast.walk(tree)]
         except SourceError:
-            return {}
+            return _Spatial({}, frozenset(), frozenset())
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         spatial = [c for c in calls if ast.unparse(c.func) == "spatial" and len(c.args) == 5]
         asked = {id(c.args[0]) for c in calls if ast.unparse(c.func) == "has" and c.args}
+        given = asked | {id(side) for call in spatial for side in call.args[1:3]}
         asked |= {id(call.args[0]) for call in spatial}
         for call in spatial:
             if isinstance(call.args[0], ast.Name) and isinstance(call.args[3], ast.Constant):
                 found[call.args[0].id] = int(call.args[3].value)  # type: ignore[arg-type]
+            sides |= {side.id for side in call.args[1:3] if isinstance(side, ast.Name)}
         other |= {n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in asked}
-    return {name: size for name, size in found.items() if name not in other}
+        read |= {n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in given}
+    return _Spatial(found, frozenset(sides - read), frozenset(other))
 
 
 def _trees(source: Source) -> Sequence[ast.AST]:

@@ -167,10 +167,11 @@ class Readers:
             body = self._alternative(replace(alternative, require=own), names, used, defined)
             lines += [*body, "return"] if several and alternative.when is None else body
         prologue = ["bottom = r.one_bottom()"] if "bottom" in used else []
-        text = "\n".join(lines)  # what a hook reads, it reads itself
-        local = {f.name: rf"(?<![.\w]){fields[f.name].code}\b" for f in layer.fields}
+        # What a hook reads, it reads itself; a sentence may hold the name of a field that a let hides.
+        text = re.sub(r'"[^"\n]*"', '""', "\n".join(lines))
+        local = {f.name: rf"(?<![.\w]){fields[f.name].code}\b(?!=)" for f in layer.fields}  # no keyword
         read = [f for f in layer.fields if f.name in used and re.search(local[f.name], text)]
-        prologue += [self._read_field(f, fields[f.name].code) for f in read]
+        prologue += [self._read_field(f, fields[f.name].code, layer.message) for f in read]
         older = [held for key, held in missing.items() if key in used]
         prologue += [f"{h.name.code} = {h.value}" for h in older if re.search(rf"\b{h.name.code}\b", text)]
         statements = prologue + lines
@@ -191,11 +192,12 @@ class Readers:
         presence = f"param.{python} != ()" if field.label == "repeated" else f"param.{python} is not None"
         return Name(code, presence, field_type(field, self.schema))
 
-    def _read_field(self, field: ProtoField, local: str) -> str:
+    def _read_field(self, field: ProtoField, local: str, message: str) -> str:
         python = field_name(field.name)
         if field.label == "repeated":
             return f"{local} = param.{python}"
-        default = default_code(field, self.schema)
+        is_side = (message, field.name) in self.inheritance.sides
+        default = "0" if is_side else default_code(field, self.schema)
         return f"{local} = param.{python} if param.{python} is not None else {default}"
 
     def _alternative(

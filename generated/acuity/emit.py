@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1186)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1190)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1186")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1190")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1186")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1190")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1186")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1190")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1186",
+            "schemas/known_layers.yaml:1190",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1188")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1192")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1188")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1192")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -458,13 +458,13 @@ def emit_batch_normalization_2(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BN (schemas/known_layers.yaml:163)."""
+    """BatchNormalization -> BN (schemas/known_layers.yaml:164)."""
     if op.training_mode != 0:
         raise Refused("batch statistics are for training", "bvlc/mapping.yaml:276")
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:163")
+        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:164")
     if running_var is not None:
-        raise Refused("running_var is not computed", "schemas/known_layers.yaml:163")
+        raise Refused("running_var is not computed", "schemas/known_layers.yaml:164")
     each = (1, X.shape[1], 1, 1)
     e.layer(
         layers.BN(bn_mode="INFERENCE"),
@@ -526,9 +526,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2289)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2295)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2289")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2295")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -634,13 +634,13 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Clip (schemas/known_layers.yaml:192)."""
+    """Clip -> Clip (schemas/known_layers.yaml:193)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:192")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:193")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:192")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:193")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:192")
+        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:193")
     e.layer(layers.Clip(min=op.min, max=op.max), (input,), tops=(output,))
 
 
@@ -1758,20 +1758,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1202)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1206)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1019",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1202")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1206")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1202")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1206")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1204")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1208")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1204")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1208")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2733,17 +2733,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:1786)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:1791)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1789")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1794")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1789")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1794")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1791")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1796")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -3052,9 +3052,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1107)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1110)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1107")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1110")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3153,16 +3153,16 @@ def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2023)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2028)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1281)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1285)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1282")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1286")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1282")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1286")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3190,9 +3190,9 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:341)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:342)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:341")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:342")
     e.layer(
         layers.DetectionOutput(
             num_classes=op.num_classes,
@@ -3221,9 +3221,9 @@ def emit_detection_output_2(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:352)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:353)."""
     if op.code != "CORNER_SIZE":
-        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:352")
+        raise Refused("does not hold: code == 'CORNER_SIZE'", "schemas/known_layers.yaml:353")
     e.layer(
         layers.DetectionOutput(
             num_classes=op.num_classes,
@@ -3245,13 +3245,13 @@ def emit_detection_output_2(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:923)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:925)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:923")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:925")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:923")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:925")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:923")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:925")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3261,7 +3261,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1845)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1850)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3282,11 +3282,11 @@ def emit_proposal(
     rois: Value,
     own_scores: Value,
 ) -> None:
-    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1365)."""
+    """caffe.Proposal -> Proposal (schemas/known_layers.yaml:1370)."""
     if op.min_size != int(op.min_size):
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1366")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1371")
     if not op.min_size >= 0:
-        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1366")
+        raise Refused("the smallest size is a whole number here", "schemas/known_layers.yaml:1371")
     e.layer(
         layers.Proposal(
             feat_stride=op.stride,
@@ -3304,20 +3304,20 @@ def emit_proposal(
 
 
 def emit_resize(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:646)."""
+    """Resize -> Interp (schemas/known_layers.yaml:647)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:646")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:647")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:646")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:647")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:646")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:647")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:646",
+            "schemas/known_layers.yaml:647",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:646")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:647")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
@@ -3352,7 +3352,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:188"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1186"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1190"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:201"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:210"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:230"),
@@ -3367,7 +3367,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.BatchNormalization: Rule(
         (
             Alternative(emit_batch_normalization_1, "bvlc/mapping.yaml:275"),
-            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:163"),
+            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:164"),
         ),
     ),
     caffe_ops.AddAlong: Rule((Alternative(emit_add_along, "bvlc/mapping.yaml:289"),)),
@@ -3377,7 +3377,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2289"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2295"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3394,7 +3394,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:192"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:193"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:405"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:407"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:409"),
@@ -3541,7 +3541,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1202"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1206"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1024"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1035"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1040"),
@@ -3675,7 +3675,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1481"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:1786"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:1791"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1494"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1496"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1501"),
@@ -3718,7 +3718,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1630"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1107"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1110"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1640"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1642"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1647"),
@@ -3732,16 +3732,16 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_3, "bvlc/mapping.yaml:1670"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2023"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1281"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2028"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1285"),)),
     caffe_ops.DetectionOutput: Rule(
         (
-            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:341"),
-            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:352"),
+            Alternative(emit_detection_output_1, "schemas/known_layers.yaml:342"),
+            Alternative(emit_detection_output_2, "schemas/known_layers.yaml:353"),
         ),
     ),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:923"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1845"),)),
-    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1365"),)),
-    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:646"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:925"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1850"),)),
+    caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1370"),)),
+    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:647"),)),
 }

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1185",
+        "schemas/known_layers.yaml:1189",
         (
             Way(
-                "schemas/known_layers.yaml:1186",
+                "schemas/known_layers.yaml:1190",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1186",
+                        "schemas/known_layers.yaml:1190",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1188",
+                        "schemas/known_layers.yaml:1192",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -340,12 +340,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:191",
+        "schemas/known_layers.yaml:192",
         (
             Way(
-                "schemas/known_layers.yaml:192",
+                "schemas/known_layers.yaml:193",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:192", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:193", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:405",
@@ -1002,18 +1002,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1201",
+        "schemas/known_layers.yaml:1205",
         (
             Way(
-                "schemas/known_layers.yaml:1202",
+                "schemas/known_layers.yaml:1206",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1202",
+                        "schemas/known_layers.yaml:1206",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1204",
+                        "schemas/known_layers.yaml:1208",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1869,8 +1869,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2022",
-        (Way("schemas/known_layers.yaml:2023", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2027",
+        (Way("schemas/known_layers.yaml:2028", layers=("Swish",)),),
     ),
 }
 
@@ -2451,7 +2451,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1174",
+        "schemas/known_layers.yaml:1178",
         (
             Way(
                 "bvlc/mapping.yaml:2173",
@@ -2541,7 +2541,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1182",
+                "schemas/known_layers.yaml:1186",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2797,23 +2797,23 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2016",
-        (Way("schemas/known_layers.yaml:2018", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2021",
+        (Way("schemas/known_layers.yaml:2023", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:180",
+        "schemas/known_layers.yaml:181",
         (
             Way(
-                "schemas/known_layers.yaml:182",
+                "schemas/known_layers.yaml:183",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:184",
+                        "schemas/known_layers.yaml:185",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:185", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:186", "min <= max", "min is more than max"),
                 ),
             ),
         ),

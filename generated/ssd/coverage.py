@@ -1763,12 +1763,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1106",
+        "schemas/known_layers.yaml:1109",
         (
             Way(
-                "schemas/known_layers.yaml:1107",
+                "schemas/known_layers.yaml:1110",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1107", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1110", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1640",
@@ -1836,14 +1836,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1280",
+        "schemas/known_layers.yaml:1284",
         (
             Way(
-                "schemas/known_layers.yaml:1281",
+                "schemas/known_layers.yaml:1285",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1282",
+                        "schemas/known_layers.yaml:1286",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1852,29 +1852,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:340",
+        "schemas/known_layers.yaml:341",
         (
             Way(
-                "schemas/known_layers.yaml:341",
+                "schemas/known_layers.yaml:342",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:341", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:342", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:352",
+                "schemas/known_layers.yaml:353",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:352", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:353", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:922",
+        "schemas/known_layers.yaml:924",
         (
             Way(
-                "schemas/known_layers.yaml:923",
+                "schemas/known_layers.yaml:925",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:923",
+                        "schemas/known_layers.yaml:925",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2801,14 +2801,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1097",
+        "schemas/known_layers.yaml:1100",
         (
             Way(
-                "schemas/known_layers.yaml:1099",
+                "schemas/known_layers.yaml:1102",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1102",
+                        "schemas/known_layers.yaml:1105",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2818,10 +2818,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1249",
+        "schemas/known_layers.yaml:1253",
         (
             Way(
-                "schemas/known_layers.yaml:1251",
+                "schemas/known_layers.yaml:1255",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2829,27 +2829,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1257",
+                        "schemas/known_layers.yaml:1261",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1259",
+                        "schemas/known_layers.yaml:1263",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1261",
+                        "schemas/known_layers.yaml:1265",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1263",
+                        "schemas/known_layers.yaml:1267",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1265",
+                        "schemas/known_layers.yaml:1269",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2859,20 +2859,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:315",
+        "schemas/known_layers.yaml:316",
         (
             Way(
-                "schemas/known_layers.yaml:317",
+                "schemas/known_layers.yaml:318",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:320",
+                        "schemas/known_layers.yaml:321",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:322", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:323", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:324",
+                        "schemas/known_layers.yaml:325",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2882,20 +2882,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:904",
+        "schemas/known_layers.yaml:906",
         (
             Way(
-                "schemas/known_layers.yaml:906",
+                "schemas/known_layers.yaml:908",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:910",
+                        "schemas/known_layers.yaml:912",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:912",
+                        "schemas/known_layers.yaml:914",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),

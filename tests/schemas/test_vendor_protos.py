@@ -14,6 +14,10 @@ TABLES = checkout.ROOT.parent / "shared" / "dialects" / "facts"
 FACTS = {
     "acuity": "acuitylite",
     "compass": "armchina_compass",
+    "inisis": "inisis",
+    "kendryte": "kendryte_caffe_pypi",
+    "mobilenet_yolo": "mobilenet_yolo",
+    "segnet": "segnet",
     "sophgo": "sophgo_caffe",
     "thead": "thead",
 }
