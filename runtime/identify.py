@@ -61,12 +61,15 @@ def identify(files: Sequence[Path], backends: Sequence[Backend]) -> list[Verdict
 
 
 def read_otherwise(caffemodel: Path, backend: Backend, others: Sequence[Backend]) -> list[str]:
-    """Return what other dialects that explain a caffemodel alone read in it differently, as sentences."""
+    """Return what other dialects that can have written a caffemodel read in it differently, as sentences.
+
+    They need not know what each layer and field means: that the bytes say it is enough.
+    """
     own = _verdict(None, caffemodel, backend)
     if own.net is None or not own.explains:
         return []
     rest = [_verdict(None, caffemodel, other) for other in others if other.name != backend.name]
-    return [sentence for other in rest if other.explains for sentence in _differences(own, other)]
+    return [sentence for other in rest if not other.faults for sentence in _differences(own, other)]
 
 
 def _sorted(files: Sequence[Path]) -> tuple[Path | None, Path | None]:
@@ -118,6 +121,8 @@ def _differences(one: Verdict, other: Verdict) -> Iterator[str]:
     others = {layer.name: layer for layer in other.net.layers}
     for layer in one.net.layers:
         same = others.get(layer.name)
+        if layer.type not in other.backend.readers:
+            continue
         if same is None:
             yield f"{one.backend.name} alone reads a layer {layer.name}"
             continue
