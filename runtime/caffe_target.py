@@ -12,6 +12,7 @@ from caffeforge.runtime.backend import Alternative, Backend, Rule
 from caffeforge.runtime.emit import Emit
 from caffeforge.runtime.graph import Node, Value
 
+EXACT: Final = 2**24  # whole numbers up to it are exact in a float32
 FLOATS: Final = ("float32", "float16", "bfloat16", "float64")
 # Ops that yield places along an axis, far below 2**24, and ops that only move what they are given.
 PLACES: Final = frozenset({"ArgMax", "ArgMin", "MaxPool", "Places", "TopK"})
@@ -83,6 +84,9 @@ def _is_place(value: Value) -> bool:
     source = value.producer
     if source is None:
         return False
+    if source.op.op_type == "OneHot":
+        values = source.inputs[2] if len(source.inputs) > 2 else None
+        return values is not None and values.data is not None and abs(values.data.numpy()).max() <= EXACT
     if source.op.op_type in MOVES:
         whole = [v for v in source.inputs if v is not None and v.dtype == value.dtype]
         return all(_is_place(v) for v in whole)

@@ -160,7 +160,7 @@ def _verify(
     outputs = [value.name for value in source.graph.outputs]
     verifications = []
     for inputs in (source.example, other(source.example)):
-        blobs = loaded.run(inputs, list(dict.fromkeys(held.values())))
+        blobs = loaded.run(as_blobs(inputs), list(dict.fromkeys(held.values())))
         result = {value: blobs[blob] for value, blob in held.items()}
         verifications.append(verify(source.reference(inputs), result, rows, outputs, tolerance))
     verification = merge(verifications)
@@ -168,6 +168,22 @@ def _verify(
         text = f"the files do not compute what the model does: {verification.summary()}"
         raise VerificationError(f"{text}\n{verification.table()}", hint="nothing was written")
     return verification
+
+
+def as_blobs(inputs: Mapping[str, NDArray]) -> dict[str, NDArray]:
+    """Return inputs as Caffe takes them: all float32.
+
+    Raises:
+        VerificationError: a whole number has no exact place in a float32.
+    """
+    import numpy as np
+
+    found = {}
+    for name, array in inputs.items():
+        found[name] = array.astype(np.float32)
+        if array.dtype.kind in "iu" and (found[name].astype(np.float64) != array).any():
+            raise VerificationError(f"input {name} holds whole numbers that are not exact in a float32")
+    return found
 
 
 def other(example: Mapping[str, NDArray]) -> dict[str, NDArray]:

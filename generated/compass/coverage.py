@@ -1866,12 +1866,29 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1670",
+                "bvlc/mapping.yaml:1671",
+                rewrite="gate = Cast(condition, to=on)\noutput = Add(Y, Mul(Log(Sub(1.0, gate)), -1.0 if scalar(X) > 0 else 1.0))",
+                conditions=(
+                    Condition("bvlc/mapping.yaml:1671", "not is_constant(condition) and is_infinite(X)"),
+                ),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1675",
+                rewrite="output = Add(X, Mul(Log(Cast(condition, to=on)), -1.0 if scalar(Y) > 0 else 1.0))",
+                conditions=(
+                    Condition("bvlc/mapping.yaml:1675", "not is_constant(condition) and is_infinite(Y)"),
+                ),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1677",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1670", "not is_constant(condition)"),
                     Condition(
-                        "bvlc/mapping.yaml:1672",
+                        "bvlc/mapping.yaml:1677",
+                        "not is_constant(condition) and not is_infinite(X) and not is_infinite(Y)",
+                    ),
+                    Condition(
+                        "bvlc/mapping.yaml:1679",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1970,22 +1987,22 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1684",
-        (Way("bvlc/mapping.yaml:1685", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1693",
+        (Way("bvlc/mapping.yaml:1694", rewrite="tops[0] = Abs(bottom)"),),
         witness="Caffe 1.0",
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1688",
+        "bvlc/mapping.yaml:1697",
         (
             Way(
-                "bvlc/mapping.yaml:1700",
+                "bvlc/mapping.yaml:1709",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1700", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1709", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1705",
+                "bvlc/mapping.yaml:1714",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1705", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1714", "not has(axis)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1996,36 +2013,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1695",
+                "bvlc/mapping.yaml:1704",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1716",
+        "bvlc/mapping.yaml:1725",
         (
             Way(
-                "bvlc/mapping.yaml:1723",
+                "bvlc/mapping.yaml:1732",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1723", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1732", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1728",
+                        "bvlc/mapping.yaml:1737",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1733",
+                "bvlc/mapping.yaml:1742",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1733", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1742", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -2036,14 +2053,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1742",
+        "bvlc/mapping.yaml:1751",
         (
             Way(
-                "bvlc/mapping.yaml:1743",
+                "bvlc/mapping.yaml:1752",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1745",
+                        "bvlc/mapping.yaml:1754",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -2053,24 +2070,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1751",
+        "bvlc/mapping.yaml:1760",
         (
             Way(
-                "bvlc/mapping.yaml:1764",
+                "bvlc/mapping.yaml:1773",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1764", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1773", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1766",
+                        "bvlc/mapping.yaml:1775",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1770",
+                "bvlc/mapping.yaml:1779",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1770", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1779", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2082,27 +2099,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1760",
+                "bvlc/mapping.yaml:1769",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1777",
-        (Way("bvlc/mapping.yaml:1778", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1786",
+        (Way("bvlc/mapping.yaml:1787", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1781",
+        "bvlc/mapping.yaml:1790",
         (
             Way(
-                "bvlc/mapping.yaml:1782",
+                "bvlc/mapping.yaml:1791",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1786",
+                        "bvlc/mapping.yaml:1795",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -2112,10 +2129,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1794",
+        "bvlc/mapping.yaml:1803",
         (
             Way(
-                "bvlc/mapping.yaml:1795",
+                "bvlc/mapping.yaml:1804",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2127,27 +2144,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1806",
+                        "bvlc/mapping.yaml:1815",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1809",
+                        "bvlc/mapping.yaml:1818",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1812",
+                        "bvlc/mapping.yaml:1821",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1815",
+                        "bvlc/mapping.yaml:1824",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1818",
+                        "bvlc/mapping.yaml:1827",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -2157,10 +2174,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1831",
+        "bvlc/mapping.yaml:1840",
         (
             Way(
-                "bvlc/mapping.yaml:1832",
+                "bvlc/mapping.yaml:1841",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -2169,12 +2186,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1838",
+                        "bvlc/mapping.yaml:1847",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1841",
+                        "bvlc/mapping.yaml:1850",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -2184,10 +2201,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1848",
+        "bvlc/mapping.yaml:1857",
         (
             Way(
-                "bvlc/mapping.yaml:1849",
+                "bvlc/mapping.yaml:1858",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2199,17 +2216,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1860",
+                        "bvlc/mapping.yaml:1869",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1863",
+                        "bvlc/mapping.yaml:1872",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1866",
+                        "bvlc/mapping.yaml:1875",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -2219,25 +2236,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1877",
-        (Way("bvlc/mapping.yaml:1878", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1886",
+        (Way("bvlc/mapping.yaml:1887", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1882",
+        "bvlc/mapping.yaml:1891",
         (
             Way(
-                "bvlc/mapping.yaml:1888",
+                "bvlc/mapping.yaml:1897",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1888", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1897", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1890",
+                "bvlc/mapping.yaml:1899",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1890", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1899", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2247,77 +2264,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1898",
+        "bvlc/mapping.yaml:1907",
         (
             Way(
-                "bvlc/mapping.yaml:1909",
+                "bvlc/mapping.yaml:1918",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1909",
+                        "bvlc/mapping.yaml:1918",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1911",
+                "bvlc/mapping.yaml:1920",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1911", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1920", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1913",
+                "bvlc/mapping.yaml:1922",
                 rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1913", 'operation == "SUM" and coeff == ()'),),
+                conditions=(Condition("bvlc/mapping.yaml:1922", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1915",
+                "bvlc/mapping.yaml:1924",
                 rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1915", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1924", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1917",
+                "bvlc/mapping.yaml:1926",
                 rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1917", 'operation == "PROD" and len(bottoms) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1926", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1919",
+                "bvlc/mapping.yaml:1928",
                 rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1919", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1928", 'operation == "PROD"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1923",
+                "bvlc/mapping.yaml:1932",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1923", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1932", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1902",
+                "bvlc/mapping.yaml:1911",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1905",
+                "bvlc/mapping.yaml:1914",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1934",
-        (Way("bvlc/mapping.yaml:1935", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1943",
+        (Way("bvlc/mapping.yaml:1944", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
         witness="Caffe 1.0",
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1938",
+        "bvlc/mapping.yaml:1947",
         (
             Way(
-                "bvlc/mapping.yaml:1939",
+                "bvlc/mapping.yaml:1948",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1942",
+                        "bvlc/mapping.yaml:1951",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2327,10 +2344,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1951",
+        "bvlc/mapping.yaml:1960",
         (
             Way(
-                "bvlc/mapping.yaml:1952",
+                "bvlc/mapping.yaml:1961",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2338,7 +2355,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1957",
+                        "bvlc/mapping.yaml:1966",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2348,22 +2365,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1965",
+        "bvlc/mapping.yaml:1974",
         (
             Way(
-                "bvlc/mapping.yaml:1966",
+                "bvlc/mapping.yaml:1975",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1971", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1980", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1977",
+        "bvlc/mapping.yaml:1986",
         (
             Way(
-                "bvlc/mapping.yaml:1978",
+                "bvlc/mapping.yaml:1987",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2378,12 +2395,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1992",
+                        "bvlc/mapping.yaml:2001",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1995",
+                        "bvlc/mapping.yaml:2004",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2393,27 +2410,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ImageData": Entry(
-        "bvlc/mapping.yaml:2004",
+        "bvlc/mapping.yaml:2013",
         (
             Way(
-                "bvlc/mapping.yaml:2005",
+                "bvlc/mapping.yaml:2014",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "image_shape(image_data_param, transform_param)"),),
             ),
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:2010",
+        "bvlc/mapping.yaml:2019",
         (
             Way(
-                "bvlc/mapping.yaml:2024",
+                "bvlc/mapping.yaml:2033",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:2024", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2033", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2026",
+                "bvlc/mapping.yaml:2035",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:2026", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2035", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2425,27 +2442,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2020",
+                "bvlc/mapping.yaml:2029",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:2035",
-        (Way("bvlc/mapping.yaml:2036", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:2044",
+        (Way("bvlc/mapping.yaml:2045", inputs="[s.dim for s in shape]"),),
         witness="Caffe 1.0",
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:2040",
+        "bvlc/mapping.yaml:2049",
         (
             Way(
-                "bvlc/mapping.yaml:2041",
+                "bvlc/mapping.yaml:2050",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2045",
+                        "bvlc/mapping.yaml:2054",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2455,45 +2472,45 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:2054",
+        "bvlc/mapping.yaml:2063",
         (
             Way(
-                "bvlc/mapping.yaml:2065",
+                "bvlc/mapping.yaml:2074",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:2065", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2074", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2067",
+                "bvlc/mapping.yaml:2076",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:2067", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2076", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2058",
+                "bvlc/mapping.yaml:2067",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:2061", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:2070", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTM": Entry(
-        "bvlc/mapping.yaml:2077",
-        (Way("bvlc/mapping.yaml:2078", hook="read_recurrent"),),
+        "bvlc/mapping.yaml:2086",
+        (Way("bvlc/mapping.yaml:2087", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:2084",
+        "bvlc/mapping.yaml:2093",
         (
             Way(
-                "bvlc/mapping.yaml:2085",
+                "bvlc/mapping.yaml:2094",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2088",
+                        "bvlc/mapping.yaml:2097",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2502,27 +2519,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:2099",
+        "bvlc/mapping.yaml:2108",
         (
             Way(
-                "bvlc/mapping.yaml:2100",
+                "bvlc/mapping.yaml:2109",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:2106",
+        "bvlc/mapping.yaml:2115",
         (
             Way(
-                "bvlc/mapping.yaml:2116",
+                "bvlc/mapping.yaml:2125",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2116", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2125", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2120",
+                "bvlc/mapping.yaml:2129",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2120", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2129", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2532,49 +2549,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2112",
+                "bvlc/mapping.yaml:2121",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:2130",
-        (Way("bvlc/mapping.yaml:2131", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2139",
+        (Way("bvlc/mapping.yaml:2140", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
         "schemas/known_layers.yaml:1178",
         (
             Way(
-                "bvlc/mapping.yaml:2173",
+                "bvlc/mapping.yaml:2182",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2173", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2182", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2175",
+                "bvlc/mapping.yaml:2184",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2175", 'pool == "MAX" and len(tops) == 2'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:2180",
-                rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2180", 'pool == "STOCHASTIC" and p == zeros(2)'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:2185",
-                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2185", 'pool == "AVE" and over == zeros(2)'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:2187",
-                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2187", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2184", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
                 "bvlc/mapping.yaml:2189",
+                rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
+                conditions=(Condition("bvlc/mapping.yaml:2189", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2194",
+                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
+                conditions=(Condition("bvlc/mapping.yaml:2194", 'pool == "AVE" and over == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2196",
+                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
+                conditions=(Condition("bvlc/mapping.yaml:2196", 'pool == "AVE" and p == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2198",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2189", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2198", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2589,47 +2606,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2145",
+                "bvlc/mapping.yaml:2154",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2148",
+                "bvlc/mapping.yaml:2157",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2151",
+                "bvlc/mapping.yaml:2160",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2154",
+                "bvlc/mapping.yaml:2163",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2157",
+                "bvlc/mapping.yaml:2166",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2160",
+                "bvlc/mapping.yaml:2169",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2163",
+                "bvlc/mapping.yaml:2172",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2166",
+                "bvlc/mapping.yaml:2175",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2169",
+                "bvlc/mapping.yaml:2178",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
@@ -2641,30 +2658,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2204",
+        "bvlc/mapping.yaml:2213",
         (
             Way(
-                "bvlc/mapping.yaml:2208",
+                "bvlc/mapping.yaml:2217",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2208", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2217", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2210",
+                "bvlc/mapping.yaml:2219",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2210", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2219", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2219",
+        "bvlc/mapping.yaml:2228",
         (
             Way(
-                "bvlc/mapping.yaml:2220",
+                "bvlc/mapping.yaml:2229",
                 rewrite="slope = in_shape(blobs[0], () if channel_shared else [bottom.shape[1]])\ntops[0] = PRelu(bottom, reshape(slope, [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2223",
+                        "bvlc/mapping.yaml:2232",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2674,27 +2691,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2231",
+        "bvlc/mapping.yaml:2240",
         (
             Way(
-                "bvlc/mapping.yaml:2237",
+                "bvlc/mapping.yaml:2246",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2237", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2246", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2241",
+                "bvlc/mapping.yaml:2250",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2241", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2250", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2245",
+                "bvlc/mapping.yaml:2254",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2245", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2254", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2249",
+                "bvlc/mapping.yaml:2258",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2249", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2258", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2704,49 +2721,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2259",
+        "bvlc/mapping.yaml:2268",
         (
             Way(
-                "bvlc/mapping.yaml:2260",
+                "bvlc/mapping.yaml:2269",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2264",
+        "bvlc/mapping.yaml:2273",
         (
             Way(
-                "bvlc/mapping.yaml:2265",
+                "bvlc/mapping.yaml:2274",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:2268",
-        (Way("bvlc/mapping.yaml:2269", hook="read_recurrent"),),
+        "bvlc/mapping.yaml:2277",
+        (Way("bvlc/mapping.yaml:2278", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2275",
+        "bvlc/mapping.yaml:2284",
         (
             Way(
-                "bvlc/mapping.yaml:2291",
+                "bvlc/mapping.yaml:2300",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[1], run), shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2291", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2300", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2293",
+                        "bvlc/mapping.yaml:2302",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2299",
+                "bvlc/mapping.yaml:2308",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[0], run), shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2299", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2308", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2758,32 +2775,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2284",
+                "bvlc/mapping.yaml:2293",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2287",
+                "bvlc/mapping.yaml:2296",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2307",
-        (Way("bvlc/mapping.yaml:2308", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2316",
+        (Way("bvlc/mapping.yaml:2317", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2312",
-        (Way("bvlc/mapping.yaml:2313", rewrite=""),),
+        "bvlc/mapping.yaml:2321",
+        (Way("bvlc/mapping.yaml:2322", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2317",
+        "bvlc/mapping.yaml:2326",
         (
             Way(
-                "bvlc/mapping.yaml:2318",
+                "bvlc/mapping.yaml:2327",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2792,12 +2809,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2324",
+                        "bvlc/mapping.yaml:2333",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2327",
+                        "bvlc/mapping.yaml:2336",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2807,42 +2824,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2335",
+        "bvlc/mapping.yaml:2344",
         (
             Way(
-                "bvlc/mapping.yaml:2336",
+                "bvlc/mapping.yaml:2345",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2340",
-        (Way("bvlc/mapping.yaml:2341", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2349",
+        (Way("bvlc/mapping.yaml:2350", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2344",
+        "bvlc/mapping.yaml:2353",
         (
             Way(
-                "bvlc/mapping.yaml:2358",
+                "bvlc/mapping.yaml:2367",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2358", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2367", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2360",
+                "bvlc/mapping.yaml:2369",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2360", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2369", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2362",
+                "bvlc/mapping.yaml:2371",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2362", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2371", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2365",
+                "bvlc/mapping.yaml:2374",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2365", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2374", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2850,40 +2867,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2351",
+                "bvlc/mapping.yaml:2360",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2354",
+                "bvlc/mapping.yaml:2363",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2376",
-        (Way("bvlc/mapping.yaml:2377", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2385",
+        (Way("bvlc/mapping.yaml:2386", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2381",
+        "bvlc/mapping.yaml:2390",
         (
             Way(
-                "bvlc/mapping.yaml:2382",
+                "bvlc/mapping.yaml:2391",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2385",
+        "bvlc/mapping.yaml:2394",
         (
             Way(
-                "bvlc/mapping.yaml:2386",
+                "bvlc/mapping.yaml:2395",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2388", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2397", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),

@@ -3115,18 +3115,69 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1670)."""
+    """Where -> other ops (bvlc/mapping.yaml:1671)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1670")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1671")
+    if not lib.is_infinite(X):
+        raise Refused("does not hold: is_infinite(X)", "bvlc/mapping.yaml:1671")
+    on = lib.element_type("float32")
+    gate = e.value(hub.Cast(to=on), (condition,))
+    e.apply(
+        hub.Add(),
+        (
+            Y,
+            e.value(
+                hub.Mul(),
+                (
+                    e.value(hub.Log(), (e.value(hub.Sub(), (1.0, gate)),)),
+                    -1.0 if lib.scalar(X) > 0 else 1.0,
+                ),
+            ),
+        ),
+        (output,),
+    )
+
+
+def emit_where_4(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
+    """Where -> other ops (bvlc/mapping.yaml:1675)."""
+    if lib.is_constant(condition):
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1675")
+    if not lib.is_infinite(Y):
+        raise Refused("does not hold: is_infinite(Y)", "bvlc/mapping.yaml:1675")
+    on = lib.element_type("float32")
+    e.apply(
+        hub.Add(),
+        (
+            X,
+            e.value(
+                hub.Mul(),
+                (
+                    e.value(hub.Log(), (e.value(hub.Cast(to=on), (condition,)),)),
+                    -1.0 if lib.scalar(Y) > 0 else 1.0,
+                ),
+            ),
+        ),
+        (output,),
+    )
+
+
+def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
+    """Where -> other ops (bvlc/mapping.yaml:1677)."""
+    if lib.is_constant(condition):
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1677")
+    if lib.is_infinite(X):
+        raise Refused("does not hold: not is_infinite(X)", "bvlc/mapping.yaml:1677")
+    if lib.is_infinite(Y):
+        raise Refused("does not hold: not is_infinite(Y)", "bvlc/mapping.yaml:1677")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1672",
+            "bvlc/mapping.yaml:1679",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1672",
+            "bvlc/mapping.yaml:1679",
         )
     on = lib.element_type("float32")
     gate = e.value(hub.Cast(to=on), (condition,))
@@ -3704,7 +3755,9 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_where_1, "bvlc/mapping.yaml:1666"),
             Alternative(emit_where_2, "bvlc/mapping.yaml:1668"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1670"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1671"),
+            Alternative(emit_where_4, "bvlc/mapping.yaml:1675"),
+            Alternative(emit_where_5, "bvlc/mapping.yaml:1677"),
         ),
     ),
     hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2028"),)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -48,9 +49,9 @@ def whole_numbers(source: Const) -> tuple[int, ...]:
 
 
 def two_values(size: int, values: Const) -> Array:
-    """Return a float32 matrix (size, size): the second of two values on the diagonal, the first elsewhere."""
-    off, on = (float(number) for number in array(values).numpy().reshape(-1))
-    return Dense(np.where(np.eye(size, dtype=bool), np.float32(on), np.float32(off)))
+    """Return a matrix (size, size): the second of two values on the diagonal, the first elsewhere."""
+    off, on = array(values).numpy().reshape(-1)
+    return Dense(np.where(np.eye(size, dtype=bool), on, off))
 
 
 def triangle_mask(rows: int, columns: int, upper: int, offset: int) -> Array:
@@ -155,6 +156,11 @@ def choice(condition: Const, chosen: Const, other: Const) -> Array:
 def is_finite(source: Const) -> bool:
     """Tell whether no element of a constant is infinite or NaN."""
     return all(bool(np.isfinite(chunk).all()) for chunk in array(source).chunks())
+
+
+def is_infinite(source: Const) -> bool:
+    """Tell whether this is a constant of one element, infinite of either sign."""
+    return is_scalar(source) and math.isinf(scalar(source))
 
 
 def all_are(source: Const, number: float) -> bool:

@@ -11,6 +11,10 @@ RANDOM: Final = "a net computes the same for the same input: pass random numbers
 TRAINING: Final = "it belongs to training"
 SIZED_BY_VALUES: Final = "the size of its result depends on the input's elements: cut the model before it"
 SPARSE: Final = "the hub has dense tensors only"
+ROUNDED: Final = (
+    "it rounds as a quantized model does, and no Caffe layer rounds: export the float model, "
+    "as after model.apply(torch.ao.quantization.disable_fake_quant)"
+)
 QUANTIZED: Final = "the hub has no quantized tensors: export the float model"
 READS_A_NUMBER: Final = "it takes a number out of a tensor, on which the program would depend"
 MEMORY: Final = "it looks at memory, not at elements"
@@ -30,6 +34,7 @@ REASONS: Final[tuple[tuple[str, str], ...]] = (
     (r"_?pdist\w*", PAIRS),
     (r"nonzero\w*|unique\w*|_unique\w*|masked_select|bincount|histc|argwhere", SIZED_BY_VALUES),
     (r"_?sparse\w*|to_sparse\w*|\w+_csr|coalesce|_embedding_bag\w*", SPARSE),
+    (r"_?fake_quantize\w*", ROUNDED),
     (r"\w*quantize\w*|q_scale|q_zero_point|int_repr", QUANTIZED),
     (r"_local_scalar_dense|item|equal", READS_A_NUMBER),
     (r"sym_\w+|set_|resize_|is_same_size|stride|storage_offset|empty_strided", MEMORY),
