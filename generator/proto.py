@@ -116,13 +116,13 @@ class ProtoSchema:
 
 
 def joined(first: ProtoSchema, second: ProtoSchema) -> ProtoSchema:
-    """Return `first` with the messages, and the fields of messages, that only `second` has."""
+    """Return `first` with the messages, fields of messages and enums that only `second` has."""
     messages = dict(second.messages)
     for name, old in first.messages.items():
         found = second.messages.get(name)
         more = [f for f in found.fields if old.field(f.name) is None] if found is not None else []
         messages[name] = replace(old, fields=(*old.fields, *more))
-    return replace(first, messages=messages)
+    return replace(first, messages=messages, enums=second.enums | first.enums)
 
 
 def read(

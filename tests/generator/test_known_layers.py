@@ -54,8 +54,8 @@ def test_of_several_meanings_none_is_taken_until_use_says_which(tmp_path: Path) 
     assert "reorg.darknet or reorg.pass_through or reorg.space_to_depth" in reason
     darknet = generate(_folder(tmp_path, schema, "use: {Reorg: reorg.darknet}\n"))
     depth = generate(_folder(tmp_path, schema, "use: {Reorg: reorg.space_to_depth}\n"))
-    assert "layers.Reorg(" not in darknet.files["emit.py"]
-    assert "layers.Reorg(" in depth.files["emit.py"]
+    assert "layers.Reorg(stride=op.blocksize)" not in darknet.files["emit.py"]
+    assert "layers.Reorg(stride=op.blocksize)" in depth.files["emit.py"]
     assert darknet.files["read.py"] != depth.files["read.py"]
 
 
