@@ -10,6 +10,7 @@ from pathlib import Path
 
 from caffeforge.generator.diagnostics import GenerationError
 from caffeforge.generator.generate import Package, differences, generate, write
+from caffeforge.runtime.collector import paused
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,7 +21,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     packages, found = [], []
     for source in options.schema:
         try:
-            packages.append((generate(source, options.include), options.out or _default_out(source)))
+            with paused():
+                packages.append((generate(source, options.include), options.out or _default_out(source)))
         except GenerationError as error:
             found += error.diagnostics
     if found:

@@ -133,8 +133,13 @@ class _Spatial:
     other: frozenset[str]
 
 
+NOTHING = _Spatial({}, frozenset(), frozenset())
+
+
 def _uses(rule: Rule) -> _Spatial:
     sources = [s for a in rule.alternatives for s in (*sources_of(a), *(source for _, source in a.let))]
+    if not any("spatial(" in source.text for source in sources):
+        return NOTHING  # as of nearly all rules
     found: dict[str, int] = {}
     sides: set[str] = set()
     other: set[str] = set()  # read by something else than has() and as the first operand of spatial()
@@ -143,7 +148,7 @@ def _uses(rule: Rule) -> _Spatial:
         try:
             nodes = [node for tree in _trees(source) for node in ast.walk(tree)]
         except SourceError:
-            return _Spatial({}, frozenset(), frozenset())
+            return NOTHING
         calls = [node for node in nodes if isinstance(node, ast.Call)]
         spatial = [c for c in calls if ast.unparse(c.func) == "spatial" and len(c.args) == 5]
         asked = {id(c.args[0]) for c in calls if ast.unparse(c.func) == "has" and c.args}
