@@ -19,6 +19,7 @@ from caffeforge.runtime.message import Field, Message, field_name
 from caffeforge.runtime.net import Layer
 from caffeforge.runtime.private_pool import PrivatePool, typed_layer, unknown
 from caffeforge.runtime.prototxt_reader import TRAINING_FIELDS
+from caffeforge.runtime.same_bytes import unsaid
 
 _ZERO: Final = {"string": "", "bytes": b"", "bool": False, "float": 0.0, "double": 0.0}
 
@@ -76,8 +77,11 @@ class Comparison:
             yield f"{title} has in the caffemodel {', '.join(foreign)}, unknown to {self.backend.name}"
         elif reader and not source:
             prefix = f"{param.PARAM.name}." if param.PARAM is not None else ""
-            for path, ours, theirs in _compare(layer.param, typed_layer(param, proto), ignored):
+            there = typed_layer(param, proto)
+            for path, ours, theirs in _compare(layer.param, there, ignored):
                 yield f"{title}: {prefix}{path} is {ours} in the prototxt and {theirs} in the caffemodel"
+            for sentence in unsaid(layer.param, there, ignored):
+                yield f"{title} has in the caffemodel {prefix}{sentence}"
 
 
 def _given(proto: Proto) -> set[str]:

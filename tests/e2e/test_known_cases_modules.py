@@ -157,12 +157,26 @@ def test_dialects_of_one_package_live_in_one_process(tmp_path: Path) -> None:
         assert difference(found, expected) < 1e-5
 
 
-def test_a_pool_that_another_dialect_rounds_up_is_not_read_as_rounded_down(tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [0, 1])
+def test_a_pool_that_another_dialect_rounds_is_not_read_as_ours(value: int, tmp_path: Path) -> None:
     files = export(nn.MaxPool2d(2).eval(), (normal(1, 3, 8, 8),), tmp_path / "net")
     proto = vendor.net_parameter().FromString(files.caffemodel.read_bytes())
     pool = next(layer for layer in proto.layer if layer.type == "Pooling")
-    pool.pooling_param.MergeFromString(bytes([13 << 3, 1]))  # ceil_mode: true there, round_mode: FLOOR here
+    pool.pooling_param.MergeFromString(bytes([13 << 3, value]))  # ceil_mode there, round_mode here
     files.caffemodel.write_bytes(proto.SerializeToString())
     for reader in (load, bvlc_master.load):
         with pytest.raises(FileError, match="another dialect"):
             reader(files.prototxt, files.caffemodel)
+
+
+def test_what_both_files_say_is_no_other_dialects(tmp_path: Path) -> None:
+    files = bvlc_master.export(nn.MaxPool2d(2).eval(), (normal(1, 3, 8, 8),), tmp_path / "net")
+    proto = vendor.net_parameter().FromString(files.caffemodel.read_bytes())
+    pool = next(layer for layer in proto.layer if layer.type == "Pooling")
+    pool.pooling_param.MergeFromString(bytes([13 << 3, 0]))
+    files.caffemodel.write_bytes(proto.SerializeToString())
+    text = files.prototxt.read_text(encoding="utf-8")
+    said = text.replace("round_mode: FLOOR", "").replace("pool: MAX", "pool: MAX round_mode: CEIL")
+    files.prototxt.write_text(said, encoding="utf-8")
+    assert "round_mode: CEIL" in said
+    bvlc_master.load(files.prototxt, files.caffemodel)
