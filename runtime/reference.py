@@ -2,8 +2,8 @@
 
 A reference is registered by the module that knows the op:
 
-    @reference(caffe.PriorBox)
-    def prior_box(op: caffe.PriorBox, operands: Sequence[NDArray | None]) -> Sequence[NDArray]: ...
+    @reference(caffe.Proposal)
+    def proposal(op: caffe.Proposal, operands: Sequence[NDArray | None]) -> Sequence[NDArray]: ...
 """
 
 from __future__ import annotations

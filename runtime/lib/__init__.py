@@ -29,7 +29,7 @@ from caffeforge.runtime.lib.axes import (
     steps_of,
     tiled_axis,
 )
-from caffeforge.runtime.lib.boxes import candidates, prior_count, prior_ratios
+from caffeforge.runtime.lib.boxes import candidates, prior_boxes, prior_count, prior_ratios
 from caffeforge.runtime.lib.broadcasting import (
     run_axis,
     run_shape,
@@ -233,6 +233,7 @@ __all__ = [
     "places_along",
     "plane_offsets",
     "plane_places",
+    "prior_boxes",
     "prior_count",
     "prior_ratios",
     "product",

@@ -41,11 +41,11 @@ def measured(forward: Callable[[], Any], runs: int) -> dict[str, float]:
 
 
 def caffe(files: list[str], image: Any) -> Callable[[], Any]:
-    """Real Caffe."""
+    """Real Caffe, on weights of the net's fillers if no caffemodel is given."""
     import caffe
 
     caffe.set_mode_cpu()
-    net = caffe.Net(files[0], files[1], caffe.TEST)
+    net = caffe.Net(*files, caffe.TEST)
     net.blobs[net.inputs[0]].data[...] = image
     return lambda: net.forward()
 

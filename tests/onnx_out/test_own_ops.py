@@ -188,7 +188,7 @@ def test_detection_layers_of_a_caffe_net_are_nodes_of_the_domain_caffe(
     assert main([*arguments, "--to", "onnx_opset11", "--out", str(tmp_path / "net")]) == 0
     assert "verified: " in capsys.readouterr().out
     model = onnx.load(tmp_path / "net.onnx")
-    assert kinds(model)[-2:] == [("caffe", "PriorBox"), ("caffe", "DetectionOutput")]
+    assert [kind for kind in kinds(model) if kind[0]] == [("caffe", "DetectionOutput")]  # priors are numbers
     assert [value.name for value in model.graph.output] == ["det"]
     assert main([*arguments, "--to", "rknn_onnx", "--out", str(tmp_path / "other")]) == 1
     assert "rknn_onnx" in capsys.readouterr().err
