@@ -32,20 +32,29 @@ def counted_from_front(indices: Const, size: int) -> Array:
 
 
 def resize_scales(
-    shape: Ints, sizes: Ints, scales: Sequence[float] | None, axes: Ints | None
+    data: Value, result: Value, scales: Sequence[float] | None, axes: Ints | None
 ) -> tuple[float, ...]:
-    """Return a scale for each axis that makes `sizes` of `shape`, the empty list if float32 has none.
+    """Return a scale for each axis that makes `result` of `data`, the empty list if float32 has none.
+
+    Sizes may be open where they stay as they are, or where they are multiplied by a whole number.
 
     Args:
-        shape: of what is resized.
-        sizes: of the result.
+        data: what is resized.
+        result: its sizes are those that are due.
         scales: those that the op has, for `axes`; None where it has sizes.
         axes: None for all.
     """
-    rank = len(shape)
-    along = range(rank) if axes is None else [axis_of(axis, rank) for axis in axes]
+    along = range(data.rank) if axes is None else [axis_of(axis, data.rank) for axis in axes]
     given = dict(zip(along, scales, strict=True)) if scales is not None else {}
-    found = [given.get(axis, sizes[axis] / shape[axis]) for axis in range(rank)]
-    pairs = zip(shape, found, strict=True)
-    made = [int(np.floor(np.float32(size) * np.float32(scale))) for size, scale in pairs]
-    return tuple(found) if made == list(sizes) else ()
+    found = []
+    for axis, (size, due) in enumerate(zip(data.dims, result.dims, strict=True)):
+        if isinstance(size, int) and isinstance(due, int):
+            scale = given.get(axis, due / size)
+            fits = int(np.floor(np.float32(size) * np.float32(scale))) == due
+        else:
+            scale = given.get(axis, 1.0)
+            fits = size == due if scale == 1 else axis in given and scale % 1 == 0
+        if not fits:
+            return ()
+        found.append(scale)
+    return tuple(found)

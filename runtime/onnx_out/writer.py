@@ -50,7 +50,8 @@ def write(model: ModelProto, weights: Mapping[str, Array], path: Path, external:
     inside = [_inside(name, array) for name, array in weights.items()]
     total = sum(len(weight.head) + weight.size for weight in inside) + model.ByteSize()
     beside = None
-    if external or (external is None and total > LARGEST):
+    movable = any(weight.size > INSIDE for weight in inside)
+    if movable and (external or (external is None and total > LARGEST)):
         beside = path.with_name(f"{path.name}.data")
         with open(beside, "wb", buffering=0) as file:
             inside = list(_moved_out(inside, beside.name, file))

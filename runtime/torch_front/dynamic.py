@@ -136,11 +136,14 @@ def conditions(graph: FxGraph, named: Mapping[str, str]) -> list[Condition]:
         return []
     found = []
     for guard in mode.shape_env.guards:
-        sides = [_renamed(side, named) for side in getattr(guard.expr, "args", ())]
-        sign = str(getattr(guard.expr, "rel_op", ""))
+        expression = mode.shape_env.replace(guard.expr)  # sizes that turned out to be others have gone
+        if expression.is_Boolean and str(expression) == "True":
+            continue
+        sides = [_renamed(side, named) for side in getattr(expression, "args", ())]
+        sign = str(getattr(expression, "rel_op", ""))
         relates = sign in _RELATIONS and len(sides) == 2
         if not relates or not all(is_size(ast.parse(side, mode="eval").body) for side in sides):
-            found.append(Condition(Symbol(_renamed(guard.expr, named)), "", 0))
+            found.append(Condition(Symbol(_renamed(expression, named)), "", 0))
             continue
         found.append(Condition(size(sides[0]), sign, size(sides[1])))
     return found

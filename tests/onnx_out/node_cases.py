@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 import onnxruntime
 from onnx import ModelProto
@@ -13,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from caffeforge.runtime.backends import find_any
 from caffeforge.runtime.errors import CaffeforgeError, LegalizeError
 from caffeforge.runtime.onnx_front import Importer, open_model
+from caffeforge.runtime.onnx_node import DTYPES, tensor
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
 from caffeforge.runtime.onnx_out.checks import check_model
 from caffeforge.runtime.onnx_out.export import convert
@@ -58,6 +60,22 @@ def outcome(model: ModelProto, sets: Sequence[Any], opset: int, rtol: float, ato
         if problem:
             return WRONG, problem
     return EQUAL, ""
+
+
+def with_weights(model: ModelProto, given: Sequence[Any]) -> tuple[ModelProto, list[Any]]:
+    """Return a model of which all tensors but the first are initializers, and what it is fed then."""
+    made = ModelProto()
+    made.CopyFrom(model)
+    fed = []
+    for index, (value, item) in enumerate(zip(model.graph.input, given, strict=False)):
+        array = as_array(item)
+        if index == 0 or not isinstance(array, np.ndarray):
+            fed.append(item)
+            continue
+        made.graph.input.remove(value)
+        dtype = DTYPES[value.type.tensor_type.elem_type]
+        made.graph.initializer.append(tensor(value.name, array, dtype))
+    return made, fed
 
 
 def _problem(found: Sequence[Any], expected: Sequence[Any], rtol: float, atol: float) -> str:

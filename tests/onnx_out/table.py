@@ -1,7 +1,8 @@
 """Prints what becomes of ONNX's node tests at other opsets, beside onnx's own converter.
 
-``python -m tests.onnx_out.table [--constants] [--converter] OPSET ... [PART ...]``: ``--constants``: small
-integer inputs are constants; a PART is a piece of the names of cases.
+``python -m tests.onnx_out.table [--constants | --weights] [--converter] OPSET ... [PART ...]``: with
+``--constants`` small integer inputs are constants, with ``--weights`` all inputs but the first; a PART is a
+piece of the names of cases.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import sys
 from collections import Counter
 
 from tests.onnx_front.node_cases import cases, with_constants
-from tests.onnx_out.node_cases import EQUAL, by_version_converter, outcome
+from tests.onnx_out.node_cases import EQUAL, by_version_converter, outcome, with_weights
 
 
 def main(arguments: list[str]) -> None:
@@ -26,6 +27,9 @@ def main(arguments: list[str]) -> None:
             model, sets = case.model, case.data_sets
             if "--constants" in arguments:
                 model, given = with_constants(model, sets[0][0])
+                sets = [(given, sets[0][1])]
+            if "--weights" in arguments:
+                model, given = with_weights(model, sets[0][0])
                 sets = [(given, sets[0][1])]
             found, reason = outcome(model, sets, opset, case.rtol, case.atol)
             counts[found] += 1

@@ -154,3 +154,23 @@ def test_backends_of_onnx_are_found_by_name() -> None:
     assert isinstance(find_any("onnx_opset11"), OnnxBackend)
     with pytest.raises(UsageError, match="onnx_opset11 writes ONNX files"):
         find("onnx_opset11")
+
+
+class Shared(nn.Module):
+    """Two inputs with one open size, and a resize that leaves it open."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return nn.functional.interpolate(x + y.unsqueeze(1), scale_factor=2.0, mode="nearest")
+
+
+@pytest.mark.parametrize("opset", [7, 9, 10, 11, 21])
+def test_open_sizes_stay_open_where_planes_are_resized(opset: int, tmp_path: Path) -> None:
+    export: Any = importlib.import_module(f"caffeforge.generated.onnx_opset{opset}").export
+    example = (torch.randn(2, 3, 4, 4), torch.randn(2, 4, 4))
+    open_sizes = {"x": {0: "N"}, "y": {0: "N"}}
+    result = export(Shared().eval(), example, tmp_path / "net", dynamic_shapes=open_sizes)
+    session = onnxruntime.InferenceSession(result.onnx)
+    assert session.get_outputs()[0].shape == ["N", 3, 8, 8]
+    x, y = torch.randn(5, 3, 4, 4), torch.randn(5, 4, 4)
+    found = session.run(None, {"x": x.numpy(), "y": y.numpy()})[0]
+    np.testing.assert_allclose(found, Shared()(x, y).numpy(), rtol=1e-5, atol=1e-6)
