@@ -183,7 +183,13 @@ class _Comparison:
                 f", has default {default}: old files are taken to mean that",
             )
         sentence = f"number {field.number}, {_kind(field)}, is new{more}"
-        return Change(position, rule, f"{message.name}.{field.name}", sentence, breaks)
+        old = self.old.messages.get(message.name)
+        is_told = rule != "field-added" and message.name != "LayerParameter"  # that is in all layers
+        beside = old.fields if old is not None and is_told else ()
+        touched = tuple(
+            (message.name, other.name) for other in beside
+        )  # what reads these may mean another thing
+        return Change(position, rule, f"{message.name}.{field.name}", sentence, breaks, touched)
 
     def _reused(
         self, old: ProtoMessage, field: ProtoField, new: ProtoMessage, successor: ProtoField | None

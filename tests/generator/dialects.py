@@ -1,6 +1,6 @@
 """The vendors' schemas that facts are known of, as backends generated from a proto alone.
 
-Run as a program, this file prints the table of docs/dialects.md.
+Run as a program, this file writes the table of docs/dialects.md.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from types import ModuleType
 from caffeforge.generator.generate import Package, generate, write
 
 DIALECTS = Path(__file__).resolve().parents[3] / "shared" / "dialects"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "dialects.md"
 FACTS = sorted((DIALECTS / "facts").glob("*.json"))
 NAMES = [facts.stem for facts in FACTS]
 
@@ -57,20 +58,29 @@ def imported(folder: Path) -> ModuleType:
     return module
 
 
-def table(folder: Path) -> None:
-    """Print how much of each dialect works without a mapping."""
-    titles = ["dialect", "layer types of bvlc", "known", "of several meanings", "unknown parameters"]
-    print(f"| {' | '.join([*titles, 'assumed neutral', 'alternatives not inherited'])} |")
-    print("|---|---|---|---|---|---|---|")
-    for name in NAMES:
-        made = package(name, folder)
-        found, types = made.arrival, made.files["layers.py"].partition("LAYER_TYPES")[2].count('": ')
-        opened = ", ".join(kind for kind, _ in found.open) or "-"
-        lost = len(made.dropped) - len(found.open)
-        counts = [types - len(found.known), len(found.known), opened, len(found.unknown), len(found.assumed)]
-        print(f"| {name} | {' | '.join(map(str, [*counts, lost]))} |")
+def row(dialect: str, made: Package) -> str:
+    """Return a dialect's row of the table: how much of it works without a mapping."""
+    found, types = made.arrival, made.files["layers.py"].partition("LAYER_TYPES")[2].count('": ')
+    opened = ", ".join(kind for kind, _ in found.open) or "-"
+    lost = len(made.dropped) - len(found.open)
+    counts = [
+        types - len(found.known),
+        len(found.known),
+        opened,
+        len(found.unknown),
+        len(found.assumed),
+        lost,
+    ]
+    return f"| {dialect} | {' | '.join(map(str, counts))} |"
+
+
+def write_table(folder: Path) -> None:
+    """Bring the rows of the page up to date."""
+    head = PAGE.read_text(encoding="utf-8").partition("|---|---|---|")[0].rstrip()
+    rows = [row(name, package(name, folder)) for name in NAMES]
+    PAGE.write_text("\n".join([head, "|---|---|---|---|---|---|---|", *rows, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
-        table(Path(scratch))
+        write_table(Path(scratch))

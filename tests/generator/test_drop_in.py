@@ -16,8 +16,9 @@ import pytest
 import torch
 import torchvision
 
+from caffeforge.generator.generate import write
 from caffeforge.generator.schema_folder import SCHEMAS
-from tests.generator.dialects import NAMES, backend, proto
+from tests.generator.dialects import NAMES, PAGE, imported, package, proto, row
 from tests.generator.judge import Judge
 from tests.real_caffe.witness import CAFFE
 
@@ -66,7 +67,11 @@ def bvlc() -> Judge:
 
 @pytest.mark.parametrize("dialect", NAMES)
 def test_a_vendors_proto_alone_is_a_backend_that_exports_networks(dialect: str, tmp_path: Path) -> None:
-    module, judge = backend(dialect, tmp_path), Judge(proto(dialect))
+    made, judge = package(dialect, tmp_path), Judge(proto(dialect))
+    write(made, tmp_path / "out")
+    module = imported(tmp_path / "out" / made.name)
+    told = row(dialect, made) in PAGE.read_text(encoding="utf-8").splitlines()
+    assert told, "python -m tests.generator.dialects brings the page up to date"
     for name in NETWORKS:
         program, image, expected = network(name)
         stem = tmp_path / name

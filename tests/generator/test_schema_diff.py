@@ -269,3 +269,14 @@ def test_what_cannot_be_read_is_said_without_traceback(
 def test_every_rule_id_is_explained() -> None:
     source = (Path(proto.__file__).parent / "schema_changes.py").read_text()
     assert all(source.count(f'"{rule}"') >= 2 for rule in RULES)
+
+
+def test_a_new_field_that_may_have_an_effect_names_the_rules_of_its_message(tmp_path: Path) -> None:
+    text = (SCHEMAS / "bvlc" / "caffe.proto").read_text(encoding="utf-8")
+    head = "message PoolingParameter {"
+    (tmp_path / "new.proto").write_text(
+        text.replace(head, f"{head} optional bool ceil = 40 [default = true];")
+    )
+    (effect,) = compare(SCHEMAS / "bvlc", tmp_path / "new.proto").effects
+    assert effect.change.rule == "field-added-not-neutral" and effect.layers == ("Pooling",)
+    assert {"MaxPool", "AveragePool"} <= set(effect.ops)
