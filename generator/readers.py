@@ -96,7 +96,8 @@ class Readers:
         name = function_name("constrain", layer.name, 0, 1, self.taken)
         self.taken.add(name)
         shared = rule.alternatives[0].let if rule is not None else ()
-        check = Rule(constraint.type, (Alternative(at, shared, constraint.require),))
+        older = rule.older if rule is not None else ()
+        check = Rule(constraint.type, (Alternative(at, shared, constraint.require),), older=older)
         used: set[str] = set()
         function = self._function(name, layer, check, used) | {"name": name}
         return function, Uses(

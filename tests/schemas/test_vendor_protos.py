@@ -17,6 +17,7 @@ FACTS = {
     "inisis": "inisis",
     "kendryte": "kendryte_caffe_pypi",
     "mobilenet_yolo": "mobilenet_yolo",
+    "opencv": "opencv_4.5.5",
     "segnet": "segnet",
     "sophgo": "sophgo_caffe",
     "thead": "thead",
