@@ -19,7 +19,7 @@ from caffeforge.runtime.rule_text import constraint_lines, entry_lines, indented
 
 
 def explain(backend: Backend, name: str) -> str:
-    """Return all that is known of `name`, as an op and as a layer type.
+    """Return all that is known of `name`, as an op and as a layer type; ``*`` and ``net:`` are constraints.
 
     Raises:
         UsageError: the hub has no such op, nor the backend such a layer type.
@@ -28,6 +28,11 @@ def explain(backend: Backend, name: str) -> str:
     known = dict.fromkeys([*hub.OPS, *_custom(backend), *backend.layer_types])
     names = [name] if name in known else [other for other in known if other.lower() == name.lower()]
     parts = []
+    if name in (coverage.ANY, coverage.NET) and covered.constraints.get(name):
+        title = (
+            f"whatever the layer of {backend.name}" if name == coverage.ANY else f"a net of {backend.name}"
+        )
+        parts.append("\n".join([title, *constraint_lines(name, covered.constraints[name])]))
     for found in names:
         if found in hub.OPS or found in _custom(backend):
             parts.append("\n".join(_op(backend, covered, found)))

@@ -124,7 +124,7 @@ class Layers:
         if missing:
             raise ReadError(f"bottom {missing[0]} is not computed by any layer before", where=layer.name)
         bottoms = [self._values[name] for name in layer.bottoms]
-        reading = read_layer(layer, self.source, bottoms)
+        reading = read_layer(layer, self.source, bottoms, is_source=True)
         copy = self.copier.copy(layer, proto, bottoms, reading)
         if copy is not None:
             self._put(copy, layer.blobs, layer.bottoms, layer.tops)

@@ -34,11 +34,19 @@ class Reading:
     input_shapes: tuple[tuple[int, ...], ...]
 
 
-def read_layer(layer: Layer, backend: Backend, bottoms: Sequence[Value]) -> Reading:
+def read_layer(
+    layer: Layer, backend: Backend, bottoms: Sequence[Value], *, is_source: bool = False
+) -> Reading:
     """Return what a layer computes of `bottoms`.
 
+    Args:
+        layer: one of the dialect.
+        backend: the dialect.
+        bottoms: what the layer reads.
+        is_source: it is there already, so that it does not matter whether the chip takes it.
+
     Raises:
-        ReadError: the dialect has no rule for it, or the rule does not hold.
+        ReadError: the dialect has no rule for it, the rule does not hold, or the chip refuses the layer.
     """
     where = f"layer {layer.name} ({layer.type})"
     reader = backend.readers.get(layer.type)
@@ -49,12 +57,14 @@ def read_layer(layer: Layer, backend: Backend, bottoms: Sequence[Value]) -> Read
             refuse_unread(layer, reader)
             _refuse_unsafe(layer, backend)
             read = Read(layer, bottoms)
-            constrain_type(read, layer, backend)
+            if not is_source:
+                constrain_type(read, layer, backend)
             reader.function(read, layer.param)
             if read.input_shapes:
                 return Reading((), (), tuple(read.input_shapes))
             results = tuple(read.results())
-            constrain_any(read, layer, (bottoms, results), backend)
+            if not is_source:
+                constrain_any(read, layer, (bottoms, results), backend)
             return Reading(tuple(read.nodes), results, ())
     except Refused as refused:
         raise ReadError(refused.sentence, where=where) from None

@@ -29,7 +29,7 @@ def rewrite(layer: Layer, source: Backend, target: Backend, bottoms: Sequence[Va
     """
     given = {name: Value(name, v.dtype, v.dims) for name, v in zip(layer.bottoms, bottoms, strict=True)}
     operands = [given[name] for name in layer.bottoms]
-    reading = with_identities(read_layer(layer, source, operands), layer, operands)
+    reading = with_identities(read_layer(layer, source, operands, is_source=True), layer, operands)
     for top, value in zip(layer.tops, reading.results, strict=True):
         value.name = top if top not in given else f"{top}@{layer.name}"
     graph = Graph(layer.name, list(given.values()), list(reading.results), _named(reading.nodes, layer))

@@ -75,17 +75,18 @@ def test_layers_of_ssd_go_to_nnie_as_far_as_it_takes_them(tmp_path: Path) -> Non
     np.testing.assert_allclose(new["flat"], load(*files, find("ssd")).run(x)["flat"], rtol=1e-5)
 
 
-def test_another_order_of_permute_is_written_by_the_one_that_nnie_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["ssd", "nnie"])
+def test_another_order_of_permute_is_written_by_the_one_that_nnie_has(source: str, tmp_path: Path) -> None:
     weights = {"norm": [np.float32(2.0) * np.ones(1, np.float32)]}
     other = "order: 0 order: 3 order: 1 order: 2"
-    files = vendor.write(tmp_path, DETECTOR % other, weights, "ssd")
-    transcode(files[0], files[1], tmp_path / "out", source="ssd", target="nnie")
+    files = vendor.write(tmp_path, DETECTOR % other, weights, source)
+    transcode(files[0], files[1], tmp_path / "out", source=source, target="nnie")
     net = Judge((SCHEMAS / "nnie" / "caffe.proto").read_text()).net(tmp_path / "out")
     orders = [list(layer.permute_param.order) for layer in net.layer if layer.type == "Permute"]
     assert orders == [[0, 2, 3, 1], [0, 2, 3, 1]]
     x = {"x": np.random.default_rng(1).normal(size=(1, 8, 6, 5)).astype(np.float32)}
     new = load(tmp_path / "out.prototxt", tmp_path / "out.caffemodel", find("nnie")).run(x)
-    np.testing.assert_allclose(new["flat"], load(*files, find("ssd")).run(x)["flat"], rtol=1e-5)
+    np.testing.assert_allclose(new["flat"], load(*files, find(source)).run(x)["flat"], rtol=1e-5)
 
 
 def test_what_nart_cannot_say_is_refused(tmp_path: Path) -> None:

@@ -120,3 +120,12 @@ def test_transcoding_keeps_the_constraints_of_the_target(
     Path("net.prototxt").write_text(OPEN)
     assert main(["check", "net.prototxt", "--from", "bvlc", "--backend", "narrow"]) == 1
     assert "up to two outputs (source: manual)" in capsys.readouterr().out
+
+
+def test_explain_shows_constraints_on_any_layer_and_on_a_net(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "nnie", "*"]) == 0
+    assert "whatever the layer of nnie" in (said := capsys.readouterr().out)
+    assert "else: blobs have up to four axes (source: " in said
+    assert main(["explain", "nnie", "net:"]) == 0
+    assert "needs len(outputs) <= 16" in capsys.readouterr().out
+    assert main(["explain", "bvlc", "*"]) == 2
