@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from caffeforge.runtime.arguments import arguments
 from caffeforge.runtime.builder import Builder
 from caffeforge.runtime.graph import Graph, Node
 
@@ -24,7 +25,7 @@ def _expanded(node: Node) -> list[Node]:
     if node.op.custom is None or node.op.custom.reference is None:
         return [node]
     builder = Builder(node.name, node.origin)
-    node.op.custom.reference(builder, node.op, *node.inputs, *node.outputs)
+    node.op.custom.reference(builder, node.op, *arguments(node))
     for inner in builder.nodes:
         for value in inner.outputs:
             value.producer = inner

@@ -90,8 +90,11 @@ def _of_custom(op: Op, inputs: Sequence[Value | None], outputs: int) -> list[Inf
             f"the mapping does not give the sizes of all {outputs} results of {op.domain}.{op.op_type}",
             hint="write shape: as {output: sizes}, with an entry for each",
         )
+    given: list[object] = [*inputs]
+    if op.inputs and op.inputs[-1].option == "variadic":
+        given[len(op.inputs) - 1 :] = [tuple(inputs[len(op.inputs) - 1 :])]
     try:
-        return [(first.dtype, tuple(rule(op, *inputs))) for rule in rules if rule is not None]
+        return [(first.dtype, tuple(rule(op, *given))) for rule in rules if rule is not None]
     except Refused as refused:
         raise GraphError(refused.sentence, where=f"{op.domain}.{op.op_type}") from None
 

@@ -10,6 +10,7 @@ from caffeforge.runtime.emit import LayerCall
 from caffeforge.runtime.folds.affine import join_affine
 from caffeforge.runtime.folds.into_weights import join_weights
 from caffeforge.runtime.folds.moves import drop_what_moves_nothing, renamed, reshape_once, split_once
+from caffeforge.runtime.folds.terms import join_terms
 from caffeforge.runtime.folds.undone import leave_undone
 from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.graph import Graph, Node, Value
@@ -71,6 +72,7 @@ def simplify(
         _pass(lowered, written, accepts)
         lowered.nodes = join_weights(lowered, layers, modules)
         lowered.nodes = leave_undone(lowered, layers, modules)
+        lowered.nodes = join_terms(lowered, accepts, modules)
         if lowered.nodes == before:
             break
     found: list[LayerCall] = []

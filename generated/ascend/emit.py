@@ -558,12 +558,17 @@ def emit_power(e: Emit, op: caffe_ops.Power, X: Value, Y: Value) -> None:
     )
 
 
+def emit_product(e: Emit, op: caffe_ops.Product, factors: tuple[Value, ...], C: Value) -> None:
+    """caffe.Product -> Eltwise (bvlc/mapping.yaml:374)."""
+    e.layer(layers.Eltwise(operation="PROD"), (*factors,), tops=(C,))
+
+
 def emit_scale(e: Emit, op: caffe_ops.Scale, X: Value, scale: Value, bias: Value, Y: Value) -> None:
-    """caffe.Scale -> Scale (bvlc/mapping.yaml:374)."""
+    """caffe.Scale -> Scale (bvlc/mapping.yaml:379)."""
     one = lib.span_of(X.shape, scale.shape)
     other = lib.span_of(X.shape, bias.shape)
     if not (one == other or lib.is_scalar(scale) or lib.is_scalar(bias)):
-        raise Refused("scale and bias vary along the same axes", "bvlc/mapping.yaml:379")
+        raise Refused("scale and bias vary along the same axes", "bvlc/mapping.yaml:384")
     span = other if lib.is_scalar(scale) else one
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0], bias_term=True),
@@ -573,63 +578,63 @@ def emit_scale(e: Emit, op: caffe_ops.Scale, X: Value, scale: Value, bias: Value
     )
 
 
-def emit_sum(e: Emit, op: caffe_ops.Sum, A: Value, B: Value, C: Value) -> None:
-    """caffe.Sum -> Eltwise (bvlc/mapping.yaml:388)."""
-    e.layer(layers.Eltwise(operation="SUM", coeff=op.coeff), (A, B), tops=(C,))
+def emit_sum(e: Emit, op: caffe_ops.Sum, terms: tuple[Value, ...], C: Value) -> None:
+    """caffe.Sum -> Eltwise (bvlc/mapping.yaml:393)."""
+    e.layer(layers.Eltwise(operation="SUM", coeff=op.coeff), (*terms,), tops=(C,))
 
 
 def emit_cast_1(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> Split (bvlc/mapping.yaml:394)."""
+    """Cast -> Split (bvlc/mapping.yaml:401)."""
     if op.to == lib.element_type("bool"):
-        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:394")
+        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:401")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
 def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> other ops (bvlc/mapping.yaml:396)."""
+    """Cast -> other ops (bvlc/mapping.yaml:403)."""
     if op.to != lib.element_type("bool"):
-        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:396")
+        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:403")
     e.apply(hub.Greater(), (e.value(hub.Abs(), (input,)), 0.0), (output,))
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:405)."""
+    """Clip -> other ops (bvlc/mapping.yaml:412)."""
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:405")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:412")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:405")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:412")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU (bvlc/mapping.yaml:407)."""
+    """Clip -> ReLU (bvlc/mapping.yaml:414)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:407")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:414")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:407")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:414")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:407")
+        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:414")
     e.layer(layers.ReLU(), (input,), tops=(output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Eltwise (bvlc/mapping.yaml:409)."""
+    """Clip -> Power + Eltwise (bvlc/mapping.yaml:416)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:409")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:416")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:409")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:416")
     if op.min == 0:
-        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:409")
+        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:416")
     bound = e.layer(layers.Power(scale=0, shift=op.min), (input,))
     e.layer(layers.Eltwise(operation="MAX"), (input, bound), tops=(output,))
 
 
 def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:417)."""
+    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:424)."""
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:417")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:424")
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:417")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:424")
     bound = e.layer(layers.Power(scale=0, shift=-op.max), (input,))
     negative = e.layer(layers.Power(scale=-1), (input,))
     top = e.layer(layers.Eltwise(operation="MAX"), (negative, bound))
@@ -637,22 +642,22 @@ def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:431)."""
+    """Clip -> other ops (bvlc/mapping.yaml:438)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:431")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:438")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:431")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:438")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:431")
+        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:438")
     e.apply(hub.Clip(max=op.max), (e.value(hub.Clip(min=op.min), (input,)),), (output,))
 
 
 def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> Concat (bvlc/mapping.yaml:445)."""
+    """Concat -> Concat (bvlc/mapping.yaml:452)."""
     if not len(inputs) > 0:
-        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:445")
+        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:452")
     if not all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:445")
+        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:452")
     e.layer(
         layers.Concat(axis=lib.axis_of(op.axis, concat_result.rank)),
         (*inputs,),
@@ -661,13 +666,13 @@ def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:449)."""
+    """Concat -> other ops (bvlc/mapping.yaml:456)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:449")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:456")
     if lib.axis_of(op.axis, concat_result.rank) == 0:
-        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:449")
+        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:456")
     if not all(tuple(x.shape[0] == 1 for x in inputs)):
-        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:449")
+        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:456")
     along = lib.axis_of(op.axis, concat_result.rank)
     counts = tuple(tuple(x.shape[i] if i == along else 1 for i in range(x.rank)) for x in inputs)
     grain = e.value(
@@ -689,9 +694,9 @@ def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:456)."""
+    """Concat -> other ops (bvlc/mapping.yaml:463)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:456")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:463")
     e.apply(
         hub.Concat(axis=op.axis),
         [e.value(hub.Identity(), (x,)) if lib.is_constant(x) else x for x in inputs],
@@ -730,12 +735,12 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:467)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:474)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:467")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:474")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:467")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:474")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -756,12 +761,12 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:481)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:488)."""
     axes = len(op.kernel_shape)
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:481")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:488")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:481")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:488")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -779,10 +784,10 @@ def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_4(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> other ops (bvlc/mapping.yaml:493)."""
+    """Conv -> other ops (bvlc/mapping.yaml:500)."""
     axes = len(op.kernel_shape)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:493")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:500")
     even = lib.pads_by_stride(op.pads[:axes], op.pads[axes:], op.strides)
     skipped = lib.quotient(lib.sub(even, op.pads[:axes]), op.strides)
     every = e.value(
@@ -814,16 +819,16 @@ def emit_conv_transpose_1(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:514)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:521)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:514")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:521")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:514")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:521")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:514")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:521")
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     e.layer(
         layers.Deconvolution(
@@ -852,16 +857,16 @@ def emit_conv_transpose_2(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:530)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:537)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:530")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:537")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:530")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:537")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:530")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:537")
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     e.layer(
         layers.Deconvolution(
@@ -887,14 +892,14 @@ def emit_conv_transpose_3(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:544)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:551)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:544")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:551")
     if lib.divides(d, extra):
-        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:544")
+        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:551")
     k = tuple(t * (n - 1) + 1 + e_ for n, t, e_ in zip(op.kernel_shape, d, extra, strict=True))
     e.layer(
         layers.Deconvolution(
@@ -919,10 +924,10 @@ def emit_conv_transpose_4(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> other ops (bvlc/mapping.yaml:556)."""
+    """ConvTranspose -> other ops (bvlc/mapping.yaml:563)."""
     axes = len(op.kernel_shape)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:556")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:563")
     d = op.dilations
     extra = op.output_padding
     even = tuple(min(b, e_) for b, e_ in zip(op.pads[:axes], op.pads[axes:], strict=True))
@@ -950,47 +955,47 @@ def emit_conv_transpose_4(
 
 
 def emit_div_1(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:570)."""
+    """Div -> Power (bvlc/mapping.yaml:577)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:570")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:577")
     if lib.scalar(B) == 0:
-        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:570")
+        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:577")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:570")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:577")
     e.layer(layers.Power(scale=1 / lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_div_2(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:574)."""
+    """Div -> Power (bvlc/mapping.yaml:581)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:574")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:581")
     if lib.scalar(A) == 0:
-        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:574")
+        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:581")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:574")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:581")
     e.layer(layers.Power(scale=1 / lib.scalar(A), power=-1), (B,), tops=(C,))
 
 
 def emit_div_3(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:578)."""
+    """Div -> other ops (bvlc/mapping.yaml:585)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:578")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:585")
     e.apply(hub.Mul(), (A, lib.inverse(B)), (C,))
 
 
 def emit_div_4(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:580)."""
+    """Div -> other ops (bvlc/mapping.yaml:587)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:580")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:587")
     e.apply(hub.Mul(), (A, e.value(hub.Reciprocal(), (B,))), (C,))
 
 
 def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
-    """Dropout -> Dropout (bvlc/mapping.yaml:589)."""
+    """Dropout -> Dropout (bvlc/mapping.yaml:596)."""
     if not (op.training_mode is None or not op.training_mode):
-        raise Refused("dropping is for training", "bvlc/mapping.yaml:590")
+        raise Refused("dropping is for training", "bvlc/mapping.yaml:597")
     if mask is not None:
-        raise Refused("mask is not computed", "bvlc/mapping.yaml:589")
+        raise Refused("mask is not computed", "bvlc/mapping.yaml:596")
     e.layer(
         layers.Dropout(dropout_ratio=op.ratio if op.ratio is not None else 0.5),
         (data,),
@@ -999,72 +1004,72 @@ def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Val
 
 
 def emit_elu(e: Emit, op: hub.Elu, X: Value, Y: Value) -> None:
-    """Elu -> ELU (bvlc/mapping.yaml:598)."""
+    """Elu -> ELU (bvlc/mapping.yaml:605)."""
     e.layer(layers.ELU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_equal(e: Emit, op: hub.Equal, A: Value, B: Value, C: Value) -> None:
-    """Equal -> other ops (bvlc/mapping.yaml:603)."""
+    """Equal -> other ops (bvlc/mapping.yaml:610)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (e.value(hub.Abs(), (e.value(hub.Sub(), (A, B)),)), 0.0)),), (C,))
 
 
 def emit_exp_(e: Emit, op: hub.Exp, input: Value, output: Value) -> None:
-    """Exp -> Exp (bvlc/mapping.yaml:607)."""
+    """Exp -> Exp (bvlc/mapping.yaml:614)."""
     e.layer(layers.Exp(), (input,), tops=(output,))
 
 
 def emit_expand_1(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:615)."""
+    """Expand -> other ops (bvlc/mapping.yaml:622)."""
     if not input.rank < output.rank:
-        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:615")
+        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:622")
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     e.apply(hub.Expand(shape=output.shape[:]), (e.value(hub.Reshape(shape=old), (input,)),), (output,))
 
 
 def emit_expand_2(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:617)."""
+    """Expand -> other ops (bvlc/mapping.yaml:624)."""
     if input.rank != output.rank:
-        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:617")
+        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:624")
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     counts = tuple(1 if a == b else b for a, b in zip(old, output.shape, strict=True))
     e.apply(hub.Tile(repeats=counts), (input,), (output,))
 
 
 def emit_flatten_1(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> Flatten (bvlc/mapping.yaml:625)."""
+    """Flatten -> Flatten (bvlc/mapping.yaml:632)."""
     if op.axis != 1:
-        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:625")
+        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:632")
     e.layer(layers.Flatten(axis=op.axis), (input,), tops=(output,))
 
 
 def emit_flatten_2(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> other ops (bvlc/mapping.yaml:628)."""
+    """Flatten -> other ops (bvlc/mapping.yaml:635)."""
     e.apply(hub.Reshape(shape=output.shape[:]), (input,), (output,))
 
 
 def emit_gather_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:637)."""
+    """Gather -> other ops (bvlc/mapping.yaml:644)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:637")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:644")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:637")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:644")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:637")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:644")
     bvlc_hooks.gather(e, op, data, indices, output)
 
 
 def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:639)."""
+    """Gather -> other ops (bvlc/mapping.yaml:646)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:639")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:646")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:639")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:646")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:639")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:646")
     along = lib.axis_of(op.axis, data.rank)
     runs = lib.runs_of(lib.places_along(indices, data.shape[along]))
     if not len(runs) <= 64:
-        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:643")
+        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:650")
     e.apply(
         hub.Concat(axis=along),
         [e.value(hub.Slice(starts=(r[0],), ends=(r[1],), axes=(along,)), (data,)) for r in runs],
@@ -1073,13 +1078,13 @@ def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:647)."""
+    """Gather -> other ops (bvlc/mapping.yaml:654)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:647")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:654")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:647")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:654")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:647")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:654")
     along = lib.axis_of(op.axis, data.rank)
     taken = e.value(
         hub.Gather(axis=along),
@@ -1089,16 +1094,16 @@ def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> Embed (bvlc/mapping.yaml:651)."""
+    """Gather -> Embed (bvlc/mapping.yaml:658)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:651")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:658")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:651")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:658")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:651")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:658")
     if data.rank != 2:
-        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:651")
+        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:658")
     e.layer(
         layers.Embed(input_dim=data.shape[0], num_output=data.shape[1], bias_term=False),
         (indices,),
@@ -1108,16 +1113,16 @@ def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:656)."""
+    """Gather -> other ops (bvlc/mapping.yaml:663)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:656")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:663")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:656")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:663")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:656")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:663")
     if data.rank == 2:
-        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:656")
+        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:663")
     rows = e.value(
         hub.Gather(axis=0),
         (lib.reshape(data, (data.shape[0], lib.product(data.shape[1:]))), indices),
@@ -1126,42 +1131,42 @@ def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_6(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> BatchReindex (bvlc/mapping.yaml:660)."""
+    """Gather -> BatchReindex (bvlc/mapping.yaml:667)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:660")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:667")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:660")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:667")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:660")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:667")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:660")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:667")
     e.layer(layers.BatchReindex(), (data, indices), tops=(output,))
 
 
 def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:662)."""
+    """Gather -> other ops (bvlc/mapping.yaml:669)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:662")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:669")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:662")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:669")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:662")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:669")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:662")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:669")
     rows = e.value(hub.Gather(axis=0), (data, e.value(hub.Reshape(shape=(-1,)), (indices,))))
     e.apply(hub.Reshape(shape=output.shape[:]), (rows,), (output,))
 
 
 def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:666)."""
+    """Gather -> other ops (bvlc/mapping.yaml:673)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:666")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:673")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:666")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:673")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:666")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:673")
     along = lib.axis_of(op.axis, data.rank)
     columns = e.value(
         hub.Reshape(shape=(-1, data.shape[along], lib.product(data.shape[along + 1 :]))),
@@ -1175,9 +1180,9 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:685)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:692)."""
     if op.transA != 1:
-        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:685")
+        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:692")
     e.apply(
         hub.Gemm(alpha=op.alpha, beta=op.beta, transB=op.transB),
         (e.value(hub.Transpose(perm=(1, 0)), (A,)), B, C),
@@ -1186,14 +1191,14 @@ def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:687)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:694)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:687")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:694")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:687")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:694")
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:687")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:694")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=False),
         (A,),
@@ -1203,18 +1208,18 @@ def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:692)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:699)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:692")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:699")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:692")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:699")
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:692")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:699")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:692")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:699")
     if lib.span_of(Y.shape, C.shape) not in ((1, 2), (0, 0)):
-        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:692")
+        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:699")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=True),
         (A,),
@@ -1224,18 +1229,18 @@ def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_4(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:699)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:706)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:706")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:706")
     e.apply(hub.Add(), (e.value(hub.Gemm(alpha=op.alpha, transB=op.transB), (A, B)), lib.times(C, op.beta)), (Y,))
 
 
 def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:701)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:708)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:701")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:708")
     e.apply(
         hub.Add(),
         (
@@ -1247,80 +1252,80 @@ def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_6(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:703)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:710)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:703")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:710")
     if op.alpha == 1:
-        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:703")
+        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:710")
     e.apply(hub.Mul(), (e.value(hub.Gemm(transB=op.transB), (A, B)), op.alpha), (Y,))
 
 
 def emit_gemm_7(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:705)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:712)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:705")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:712")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:705")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:712")
     if op.transB != 1:
-        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:705")
+        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:712")
     e.apply(hub.MatMul(), (A, e.value(hub.Transpose(perm=(1, 0)), (B,))), (Y,))
 
 
 def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:707)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:714)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:707")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:714")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:707")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:714")
     if op.transB != 0:
-        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:707")
+        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:714")
     e.apply(hub.MatMul(), (A, B), (Y,))
 
 
 def emit_global_average_pool(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
-    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:720)."""
+    """GlobalAveragePool -> Pooling (bvlc/mapping.yaml:727)."""
     if X.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:721")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:728")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_max_pool(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
-    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:729)."""
+    """GlobalMaxPool -> Pooling (bvlc/mapping.yaml:736)."""
     if X.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:730")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:737")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_greater_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Threshold (bvlc/mapping.yaml:739)."""
+    """Greater -> Threshold (bvlc/mapping.yaml:746)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:739")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:746")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:739")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:746")
     e.layer(layers.Threshold(threshold=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_greater_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Power + Threshold (bvlc/mapping.yaml:743)."""
+    """Greater -> Power + Threshold (bvlc/mapping.yaml:750)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:743")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:750")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:743")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:750")
     top = e.layer(layers.Power(scale=-1), (B,))
     e.layer(layers.Threshold(threshold=-lib.scalar(A)), (top,), tops=(C,))
 
 
 def emit_greater_3(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> other ops (bvlc/mapping.yaml:750)."""
+    """Greater -> other ops (bvlc/mapping.yaml:757)."""
     if lib.is_scalar(A):
-        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:750")
+        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:757")
     if lib.is_scalar(B):
-        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:750")
+        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:757")
     e.apply(hub.Greater(), (e.value(hub.Sub(), (A, B)), 0.0), (C,))
 
 
 def emit_greater_or_equal(e: Emit, op: hub.GreaterOrEqual, A: Value, B: Value, C: Value) -> None:
-    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:758)."""
+    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:765)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (B, A)),), (C,))
 
 
@@ -1332,7 +1337,7 @@ def emit_group_normalization(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:762)."""
+    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:769)."""
     count = lib.product(X.shape[1:]) // op.num_groups
     groups = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(0, op.num_groups, -1))), (X,))
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (groups,))
@@ -1356,12 +1361,12 @@ def emit_gru(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """GRU -> other ops (bvlc/mapping.yaml:791)."""
+    """GRU -> other ops (bvlc/mapping.yaml:798)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:795)."""
+    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:802)."""
     top = e.layer(layers.Power(scale=-op.alpha, shift=1 - op.beta), (X,))
     top = e.layer(layers.ReLU(), (top,))
     top = e.layer(layers.Power(scale=-1, shift=1), (top,))
@@ -1369,9 +1374,9 @@ def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (bvlc/mapping.yaml:806)."""
+    """Identity -> Parameter (bvlc/mapping.yaml:813)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:806")
+        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:813")
     e.layer(
         layers.Parameter(shape=layers.BlobShape(dim=input.shape[:])),
         (),
@@ -1381,9 +1386,9 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (bvlc/mapping.yaml:811)."""
+    """Identity -> Split (bvlc/mapping.yaml:818)."""
     if lib.is_constant(input):
-        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:811")
+        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:818")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
@@ -1395,7 +1400,7 @@ def emit_instance_normalization(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:818)."""
+    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:825)."""
     count = lib.product(input.shape[2:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (input,))
     centred = e.layer(layers.Bias(axis=0), (input, means))
@@ -1415,18 +1420,18 @@ def emit_layer_normalization_1(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale (bvlc/mapping.yaml:851)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale (bvlc/mapping.yaml:858)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
     if not lib.all_are(Scale, 1):
-        raise Refused("does not hold: all_are(Scale, 1)", "bvlc/mapping.yaml:851")
+        raise Refused("does not hold: all_are(Scale, 1)", "bvlc/mapping.yaml:858")
     if B is not None:
-        raise Refused("does not hold: not has(B)", "bvlc/mapping.yaml:851")
+        raise Refused("does not hold: not has(B)", "bvlc/mapping.yaml:858")
     count = lib.product(X.shape[start:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
@@ -1445,16 +1450,16 @@ def emit_layer_normalization_2(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:869)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:876)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:847")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
     if not (not lib.all_are(Scale, 1) or B is not None):
-        raise Refused("does not hold: not all_are(Scale, 1) or has(B)", "bvlc/mapping.yaml:869")
+        raise Refused("does not hold: not all_are(Scale, 1) or has(B)", "bvlc/mapping.yaml:876")
     count = lib.product(X.shape[start:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
@@ -1473,38 +1478,38 @@ def emit_layer_normalization_2(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:897)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:904)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:902)."""
+    """Less -> other ops (bvlc/mapping.yaml:909)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:906)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:913)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:910)."""
+    """Log -> Log (bvlc/mapping.yaml:917)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:915)."""
+    """LRN -> LRN (bvlc/mapping.yaml:922)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:915")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:922")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:915")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:922")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:918)."""
+    """LRN -> other ops (bvlc/mapping.yaml:925)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:918")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:925")
     places = lib.product(X.shape[2:])
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
@@ -1512,11 +1517,11 @@ def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:926)."""
+    """LRN -> other ops (bvlc/mapping.yaml:933)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:926")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:933")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:926")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:933")
     channels = X.shape[1]
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
@@ -1553,7 +1558,7 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:936)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:943)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
@@ -1574,15 +1579,15 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:941)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:948)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:948")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:948")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:948")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:941")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:948")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1592,15 +1597,15 @@ def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:949)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:956)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:949")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:956")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:949")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:956")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:949")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:956")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:949")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:956")
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
@@ -1610,37 +1615,37 @@ def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:958)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:965)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:958")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:965")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:958")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:965")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:958")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:965")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:960)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:967)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:960")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:967")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:960")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:967")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:960")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:967")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:963)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:970)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:963")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:970")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:963")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:970")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:963")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:970")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:963")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:970")
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
@@ -1648,81 +1653,81 @@ def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:970)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:977)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:977")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:977")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_8(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:972)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:979)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:972")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:979")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:985)."""
+    """Max -> other ops (bvlc/mapping.yaml:992)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:985")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:992")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:987)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:994)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:987")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:994")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:987",
+            "bvlc/mapping.yaml:994",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:990)."""
+    """Max -> other ops (bvlc/mapping.yaml:997)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:990")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:997")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:990")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:997")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:990")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:997")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:990")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:997")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:992)."""
+    """Max -> other ops (bvlc/mapping.yaml:999)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:992")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:999")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:992")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:999")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:992")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:999")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:992")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:999")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:994)."""
+    """Max -> other ops (bvlc/mapping.yaml:1001)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:994")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1001")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:996)."""
+    """Max -> other ops (bvlc/mapping.yaml:1003)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:996")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1003")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:996")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1003")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:996")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:1003")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1731,13 +1736,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:998)."""
+    """Max -> other ops (bvlc/mapping.yaml:1005)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:998")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1005")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:998")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1005")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:998")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:1005")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1750,7 +1755,7 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1019",
+            "bvlc/mapping.yaml:1026",
         )
     if len(op.kernel_shape) != 2:
         raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1206")
@@ -1778,11 +1783,11 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:1024)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:1031)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1019",
+            "bvlc/mapping.yaml:1026",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1790,9 +1795,9 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1024")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1031")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:1024")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:1031")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1809,11 +1814,11 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1035)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1042)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1019",
+            "bvlc/mapping.yaml:1026",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1821,11 +1826,11 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1035")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1042")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:1035")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:1042")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:1035")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:1042")
     over = lib.caffe_overhang(X.shape[2:], op.kernel_shape, op.strides, begins)
     every = e.value(
         hub.MaxPool(
@@ -1839,35 +1844,35 @@ def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1040)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1047)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1019",
+            "bvlc/mapping.yaml:1026",
         )
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1040")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1047")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:1040")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:1047")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:1040")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:1047")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1044)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1051)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1019",
+            "bvlc/mapping.yaml:1026",
         )
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:1044")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:1051")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1882,15 +1887,15 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1049)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1056)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1019",
+            "bvlc/mapping.yaml:1026",
         )
     axes = len(op.kernel_shape)
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:1049")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:1056")
     begins = op.pads[:axes]
     padded = e.value(
         hub.Pad(
@@ -1907,17 +1912,17 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:1053)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:1060)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1019",
+            "bvlc/mapping.yaml:1026",
         )
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:1053")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:1060")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:1053")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:1060")
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1928,15 +1933,15 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1063)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1070)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1019",
+            "bvlc/mapping.yaml:1026",
         )
     axes = len(op.kernel_shape)
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:1063")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:1070")
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
@@ -1958,11 +1963,11 @@ def emit_max_pool_8(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:1084)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:1091)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1085")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1092")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1085")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1092")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1976,11 +1981,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1098)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1105)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1094")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1101")
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1098")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1105")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1990,53 +1995,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1100)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1107)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1094")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1101")
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1100")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1107")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1110)."""
+    """Min -> other ops (bvlc/mapping.yaml:1117)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1110")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1117")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1110")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1117")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1110")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1117")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1110")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1117")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1112)."""
+    """Min -> other ops (bvlc/mapping.yaml:1119)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1112")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1119")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1112")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1119")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1112")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1119")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1112")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1119")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1114)."""
+    """Min -> other ops (bvlc/mapping.yaml:1121)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1114")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1121")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1116)."""
+    """Min -> other ops (bvlc/mapping.yaml:1123)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1116")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1123")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1116")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1123")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -2045,11 +2050,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1118)."""
+    """Min -> other ops (bvlc/mapping.yaml:1125)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1118")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1125")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1118")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1125")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -2058,40 +2063,40 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:1129)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:1136)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1129")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1136")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1129")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1136")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1129")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1136")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1133)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1140)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1133")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1140")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1133")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1140")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:1135)."""
+    """Mul -> Power (bvlc/mapping.yaml:1142)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1135")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1142")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1135")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1142")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:1139)."""
+    """Mul -> Scale (bvlc/mapping.yaml:1146)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1139")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1146")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1139")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1146")
     span = lib.span_of(A.shape, B.shape)
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
@@ -2102,13 +2107,13 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1148)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1155)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1148")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1155")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1148")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1155")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1148")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1155")
     e.apply(
         caffe_ops.MulAlong(axis=lib.run_axis(A.shape, B.shape)),
         (A, e.value(hub.Reshape(shape=lib.run_shape(A.shape, B.shape)), (B,))),
@@ -2117,67 +2122,67 @@ def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1150)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1157)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1150")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1157")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1150")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1157")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1152)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1159)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1152")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1159")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1154)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1161)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:1154",
+            "bvlc/mapping.yaml:1161",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1156)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1163)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1156")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1163")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1156")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1163")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:1171)."""
+    """Neg -> Power (bvlc/mapping.yaml:1178)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:1176)."""
+    """Not -> Power (bvlc/mapping.yaml:1183)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:1182)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:1189)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1182")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1189")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1182")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1189")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1182")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1189")
     e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
 
 
 def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:1185)."""
+    """Or -> other ops (bvlc/mapping.yaml:1192)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1185")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1192")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1185")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1192")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -2186,21 +2191,21 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1202)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1209)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1202")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1209")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1204)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1211)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1204")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1211")
     value = op.constant_value if op.constant_value is not None else 0.0
     inner = tuple(max(0, -p[0]) for p in pairs)
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
@@ -2210,19 +2215,19 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1208)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1215)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1208")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1215")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1208")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1215")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1208")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1215")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1208")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1215")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2235,10 +2240,10 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1211)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1218)."""
     pads = e.known(op.pads)
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1211")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1218")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -2269,10 +2274,10 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1222)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1229)."""
     pads = e.known(op.pads)
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1222")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1229")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
@@ -2284,54 +2289,54 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:1235)."""
+    """Pow -> Power (bvlc/mapping.yaml:1242)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1235")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1242")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1235")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1242")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:1239)."""
+    """Pow -> Exp (bvlc/mapping.yaml:1246)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1239")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1246")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1239")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1246")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1239")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1246")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_pow_3(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> other ops (bvlc/mapping.yaml:1243)."""
+    """Pow -> other ops (bvlc/mapping.yaml:1250)."""
     e.apply(hub.Exp(), (e.value(hub.Mul(), (e.value(hub.Log(), (X,)), Y)),), (Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1253)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1260)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1253")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1260")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1253")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1260")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1253")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1260")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1258)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1265)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1258")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1265")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1258")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1265")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1258")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1265")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:1262)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:1269)."""
     e.apply(
         hub.Sub(),
         (
@@ -2343,70 +2348,70 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:1269)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:1276)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1277)."""
+    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1284)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1277")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1284")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1277")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1284")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1277")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1284")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1277")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1284")
     e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1280)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1287)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1280")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1287")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1280")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1287")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1280")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1287")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1280")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1287")
     dropped = e.value(hub.ReduceL1(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_l1_3(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1284)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1291)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1284")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1291")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1303)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1310)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1299")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1303")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1310")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1303")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1310")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1303")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1310")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1303")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1310")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1305)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1312)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1299")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1305")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1312")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2416,12 +2421,12 @@ def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1310)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1317)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1299")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1310")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1317")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2429,69 +2434,69 @@ def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1331)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1338)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1331")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1338")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1331")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1338")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1331")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1338")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction (bvlc/mapping.yaml:1333)."""
+    """ReduceMean -> Reduction (bvlc/mapping.yaml:1340)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1333")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1340")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1333")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1340")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1333")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1340")
     e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1336)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1343)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1336")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1343")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1336")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1343")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1336")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1343")
     dropped = e.value(hub.ReduceMean(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1340)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1347)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1340")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1347")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1340")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1347")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1340")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1347")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1342)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1349)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1342")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1349")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2501,12 +2506,12 @@ def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1347)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1354)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1327")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1347")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1354")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2514,7 +2519,7 @@ def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1361)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1368)."""
     e.apply(
         hub.Neg(),
         (
@@ -2532,43 +2537,43 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1368)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1375)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1368")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1375")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction (bvlc/mapping.yaml:1370)."""
+    """ReduceSum -> Reduction (bvlc/mapping.yaml:1377)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1370")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1377")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1370")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1377")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1370")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1377")
     e.layer(layers.Reduction(axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1373)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1380)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1373")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1380")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1373")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1380")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1373")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1380")
     dropped = e.value(hub.ReduceSum(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1377)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1384)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1377")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1384")
     e.apply(
         hub.Mul(),
         (
@@ -2580,52 +2585,52 @@ def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1390)."""
+    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1397)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1390")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1397")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1390")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1397")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1390")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1397")
     if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1390")
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1397")
     e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,), tops=(reduced,))
 
 
 def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1393)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1400)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1393")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1400")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1393")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1400")
     if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1393")
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1400")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1393")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1400")
     dropped = e.value(hub.ReduceSumSquare(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_sum_square_3(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1397)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1404)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1397")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1404")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1406)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1413)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
-    """Reshape -> Reshape (bvlc/mapping.yaml:1410)."""
+    """Reshape -> Reshape (bvlc/mapping.yaml:1417)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1411")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1418")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2634,10 +2639,10 @@ def emit_reshape(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1420)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1427)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1424")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1431")
     count = lib.product(X.shape[start:])
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
@@ -2662,26 +2667,26 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1448)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1455)."""
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1448")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1455")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1448")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1455")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1448")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1455")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1448")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1455")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1448")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1455")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1450")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1457")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1450")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1457")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1450")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1457")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1450")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1457")
     size = R.shape[2]
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
@@ -2712,47 +2717,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1475)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1482)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1481)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1488)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1494)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1501)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1494")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1501")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1494")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1501")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1496)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1503)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1496")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1503")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1496")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1503")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1496")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1503")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1501)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1508)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2760,11 +2765,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1501")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1508")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1501")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1508")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1501")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1508")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2775,7 +2780,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1507)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1514)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2783,13 +2788,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1507")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1514")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1507")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1514")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1507")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1514")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1507")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1514")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2800,16 +2805,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1513)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1520)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1513")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1520")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1513")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1520")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2823,7 +2828,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1518)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1525)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2831,13 +2836,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     strides = lib.steps_along(along, by, data.rank)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1518")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1525")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1518")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1525")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1518")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1525")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1518")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1525")
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
@@ -2849,13 +2854,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1525)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1532)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1525")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1532")
     along = lib.slice_axes(op.axes, len(starts))
     at = lib.first_step(by)
     part = e.value(
@@ -2875,17 +2880,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1539)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1546)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1544)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1551)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1548)."""
+    """Split -> Slice (bvlc/mapping.yaml:1555)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2895,133 +2900,133 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1557)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1564)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1562)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1569)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1567)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1574)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1567")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1574")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1567")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1574")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1567")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1574")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1570)."""
+    """Sub -> Power (bvlc/mapping.yaml:1577)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1570")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1577")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1570")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1577")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1574)."""
+    """Sub -> Power (bvlc/mapping.yaml:1581)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1574")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1581")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1574")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1581")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1578)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1585)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1578")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1585")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1580)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1587)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1580")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1587")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1591)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1598)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1591")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1598")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1593)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1600)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1593")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1600")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1593",
+            "bvlc/mapping.yaml:1600",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1596)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1603)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1596")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1603")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1598)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1605)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1598")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1605")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1607)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1614)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1614)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1621)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1614")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1621")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1616)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1623)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1616")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1623")
     if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1616")
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1623")
     e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
 
 
 def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1619)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1626)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1619")
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1626")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1619")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1626")
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1630)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1637)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1630")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1637")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
@@ -3033,17 +3038,17 @@ def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1640)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1647)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1640")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1647")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1642)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1649)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1642")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1649")
     steady = op.perm[0] == 0
     column = e.value(hub.Reshape(shape=(swap[0], 1, swap[1] * swap[2], swap[3])), (data,))
     exchanged = e.value(caffe_ops.Exchange(size=swap[2]), (column,))
@@ -3051,10 +3056,10 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1647)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1654)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1647")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1654")
     steady = op.perm[0] == 0
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
@@ -3063,18 +3068,18 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1659)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1666)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1666)."""
+    """Where -> other ops (bvlc/mapping.yaml:1673)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1666")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1673")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1666")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1673")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1666")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1673")
     e.apply(
         hub.Add(),
         (
@@ -3086,13 +3091,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1668)."""
+    """Where -> other ops (bvlc/mapping.yaml:1675)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1668")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1675")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1668")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1675")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1668")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1675")
     e.apply(
         hub.Add(),
         (
@@ -3104,11 +3109,11 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1671)."""
+    """Where -> other ops (bvlc/mapping.yaml:1678)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1671")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1678")
     if not lib.is_infinite(X):
-        raise Refused("does not hold: is_infinite(X)", "bvlc/mapping.yaml:1671")
+        raise Refused("does not hold: is_infinite(X)", "bvlc/mapping.yaml:1678")
     on = lib.element_type("float32")
     gate = e.value(hub.Cast(to=on), (condition,))
     e.apply(
@@ -3128,11 +3133,11 @@ def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_4(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1675)."""
+    """Where -> other ops (bvlc/mapping.yaml:1682)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1675")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1682")
     if not lib.is_infinite(Y):
-        raise Refused("does not hold: is_infinite(Y)", "bvlc/mapping.yaml:1675")
+        raise Refused("does not hold: is_infinite(Y)", "bvlc/mapping.yaml:1682")
     on = lib.element_type("float32")
     e.apply(
         hub.Add(),
@@ -3151,22 +3156,22 @@ def emit_where_4(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1677)."""
+    """Where -> other ops (bvlc/mapping.yaml:1684)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1677")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1684")
     if lib.is_infinite(X):
-        raise Refused("does not hold: not is_infinite(X)", "bvlc/mapping.yaml:1677")
+        raise Refused("does not hold: not is_infinite(X)", "bvlc/mapping.yaml:1684")
     if lib.is_infinite(Y):
-        raise Refused("does not hold: not is_infinite(Y)", "bvlc/mapping.yaml:1677")
+        raise Refused("does not hold: not is_infinite(Y)", "bvlc/mapping.yaml:1684")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1679",
+            "bvlc/mapping.yaml:1686",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1679",
+            "bvlc/mapping.yaml:1686",
         )
     on = lib.element_type("float32")
     gate = e.value(hub.Cast(to=on), (condition,))
@@ -3349,223 +3354,224 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MulAlong: Rule((Alternative(emit_mul_along, "bvlc/mapping.yaml:354"),)),
     caffe_ops.Places: Rule((Alternative(emit_places, "bvlc/mapping.yaml:359"),)),
     caffe_ops.Power: Rule((Alternative(emit_power, "bvlc/mapping.yaml:364"),)),
-    caffe_ops.Scale: Rule((Alternative(emit_scale, "bvlc/mapping.yaml:374"),)),
-    caffe_ops.Sum: Rule((Alternative(emit_sum, "bvlc/mapping.yaml:388"),)),
+    caffe_ops.Product: Rule((Alternative(emit_product, "bvlc/mapping.yaml:374"),)),
+    caffe_ops.Scale: Rule((Alternative(emit_scale, "bvlc/mapping.yaml:379"),)),
+    caffe_ops.Sum: Rule((Alternative(emit_sum, "bvlc/mapping.yaml:393"),)),
     hub.Cast: Rule(
         (
-            Alternative(emit_cast_1, "bvlc/mapping.yaml:394"),
-            Alternative(emit_cast_2, "bvlc/mapping.yaml:396"),
+            Alternative(emit_cast_1, "bvlc/mapping.yaml:401"),
+            Alternative(emit_cast_2, "bvlc/mapping.yaml:403"),
         ),
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "bvlc/mapping.yaml:405"),
-            Alternative(emit_clip_2, "bvlc/mapping.yaml:407"),
-            Alternative(emit_clip_3, "bvlc/mapping.yaml:409"),
-            Alternative(emit_clip_4, "bvlc/mapping.yaml:417"),
-            Alternative(emit_clip_5, "bvlc/mapping.yaml:431"),
+            Alternative(emit_clip_1, "bvlc/mapping.yaml:412"),
+            Alternative(emit_clip_2, "bvlc/mapping.yaml:414"),
+            Alternative(emit_clip_3, "bvlc/mapping.yaml:416"),
+            Alternative(emit_clip_4, "bvlc/mapping.yaml:424"),
+            Alternative(emit_clip_5, "bvlc/mapping.yaml:438"),
         ),
         "bounds that are known, the lower one first",
     ),
     hub.Concat: Rule(
         (
-            Alternative(emit_concat_1, "bvlc/mapping.yaml:445"),
-            Alternative(emit_concat_2, "bvlc/mapping.yaml:449"),
-            Alternative(emit_concat_3, "bvlc/mapping.yaml:456"),
+            Alternative(emit_concat_1, "bvlc/mapping.yaml:452"),
+            Alternative(emit_concat_2, "bvlc/mapping.yaml:456"),
+            Alternative(emit_concat_3, "bvlc/mapping.yaml:463"),
         ),
     ),
     hub.Conv: Rule(
         (
             Alternative(emit_conv_1, "schemas/known_layers.yaml:277"),
-            Alternative(emit_conv_2, "bvlc/mapping.yaml:467"),
-            Alternative(emit_conv_3, "bvlc/mapping.yaml:481"),
-            Alternative(emit_conv_4, "bvlc/mapping.yaml:493"),
+            Alternative(emit_conv_2, "bvlc/mapping.yaml:474"),
+            Alternative(emit_conv_3, "bvlc/mapping.yaml:488"),
+            Alternative(emit_conv_4, "bvlc/mapping.yaml:500"),
         ),
     ),
     hub.ConvTranspose: Rule(
         (
-            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:514"),
-            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:530"),
-            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:544"),
-            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:556"),
+            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:521"),
+            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:537"),
+            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:551"),
+            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:563"),
         ),
     ),
     hub.Div: Rule(
         (
-            Alternative(emit_div_1, "bvlc/mapping.yaml:570"),
-            Alternative(emit_div_2, "bvlc/mapping.yaml:574"),
-            Alternative(emit_div_3, "bvlc/mapping.yaml:578"),
-            Alternative(emit_div_4, "bvlc/mapping.yaml:580"),
+            Alternative(emit_div_1, "bvlc/mapping.yaml:577"),
+            Alternative(emit_div_2, "bvlc/mapping.yaml:581"),
+            Alternative(emit_div_3, "bvlc/mapping.yaml:585"),
+            Alternative(emit_div_4, "bvlc/mapping.yaml:587"),
         ),
     ),
-    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:589"),)),
-    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:598"),)),
-    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:603"),)),
-    hub.Exp: Rule((Alternative(emit_exp_, "bvlc/mapping.yaml:607"),)),
+    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:596"),)),
+    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:605"),)),
+    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:610"),)),
+    hub.Exp: Rule((Alternative(emit_exp_, "bvlc/mapping.yaml:614"),)),
     hub.Expand: Rule(
         (
-            Alternative(emit_expand_1, "bvlc/mapping.yaml:615"),
-            Alternative(emit_expand_2, "bvlc/mapping.yaml:617"),
+            Alternative(emit_expand_1, "bvlc/mapping.yaml:622"),
+            Alternative(emit_expand_2, "bvlc/mapping.yaml:624"),
         ),
     ),
     hub.Flatten: Rule(
         (
-            Alternative(emit_flatten_1, "bvlc/mapping.yaml:625"),
-            Alternative(emit_flatten_2, "bvlc/mapping.yaml:628"),
+            Alternative(emit_flatten_1, "bvlc/mapping.yaml:632"),
+            Alternative(emit_flatten_2, "bvlc/mapping.yaml:635"),
         ),
     ),
     hub.Gather: Rule(
         (
-            Alternative(emit_gather_1, "bvlc/mapping.yaml:637"),
-            Alternative(emit_gather_2, "bvlc/mapping.yaml:639"),
-            Alternative(emit_gather_3, "bvlc/mapping.yaml:647"),
-            Alternative(emit_gather_4, "bvlc/mapping.yaml:651"),
-            Alternative(emit_gather_5, "bvlc/mapping.yaml:656"),
-            Alternative(emit_gather_6, "bvlc/mapping.yaml:660"),
-            Alternative(emit_gather_7, "bvlc/mapping.yaml:662"),
-            Alternative(emit_gather_8, "bvlc/mapping.yaml:666"),
+            Alternative(emit_gather_1, "bvlc/mapping.yaml:644"),
+            Alternative(emit_gather_2, "bvlc/mapping.yaml:646"),
+            Alternative(emit_gather_3, "bvlc/mapping.yaml:654"),
+            Alternative(emit_gather_4, "bvlc/mapping.yaml:658"),
+            Alternative(emit_gather_5, "bvlc/mapping.yaml:663"),
+            Alternative(emit_gather_6, "bvlc/mapping.yaml:667"),
+            Alternative(emit_gather_7, "bvlc/mapping.yaml:669"),
+            Alternative(emit_gather_8, "bvlc/mapping.yaml:673"),
         ),
         "known places along any axis, or computed ones along the first",
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "bvlc/mapping.yaml:685"),
-            Alternative(emit_gemm_2, "bvlc/mapping.yaml:687"),
-            Alternative(emit_gemm_3, "bvlc/mapping.yaml:692"),
-            Alternative(emit_gemm_4, "bvlc/mapping.yaml:699"),
-            Alternative(emit_gemm_5, "bvlc/mapping.yaml:701"),
-            Alternative(emit_gemm_6, "bvlc/mapping.yaml:703"),
-            Alternative(emit_gemm_7, "bvlc/mapping.yaml:705"),
-            Alternative(emit_gemm_8, "bvlc/mapping.yaml:707"),
+            Alternative(emit_gemm_1, "bvlc/mapping.yaml:692"),
+            Alternative(emit_gemm_2, "bvlc/mapping.yaml:694"),
+            Alternative(emit_gemm_3, "bvlc/mapping.yaml:699"),
+            Alternative(emit_gemm_4, "bvlc/mapping.yaml:706"),
+            Alternative(emit_gemm_5, "bvlc/mapping.yaml:708"),
+            Alternative(emit_gemm_6, "bvlc/mapping.yaml:710"),
+            Alternative(emit_gemm_7, "bvlc/mapping.yaml:712"),
+            Alternative(emit_gemm_8, "bvlc/mapping.yaml:714"),
         ),
     ),
-    hub.GlobalAveragePool: Rule((Alternative(emit_global_average_pool, "bvlc/mapping.yaml:720"),)),
-    hub.GlobalMaxPool: Rule((Alternative(emit_global_max_pool, "bvlc/mapping.yaml:729"),)),
+    hub.GlobalAveragePool: Rule((Alternative(emit_global_average_pool, "bvlc/mapping.yaml:727"),)),
+    hub.GlobalMaxPool: Rule((Alternative(emit_global_max_pool, "bvlc/mapping.yaml:736"),)),
     hub.Greater: Rule(
         (
-            Alternative(emit_greater_1, "bvlc/mapping.yaml:739"),
-            Alternative(emit_greater_2, "bvlc/mapping.yaml:743"),
-            Alternative(emit_greater_3, "bvlc/mapping.yaml:750"),
+            Alternative(emit_greater_1, "bvlc/mapping.yaml:746"),
+            Alternative(emit_greater_2, "bvlc/mapping.yaml:750"),
+            Alternative(emit_greater_3, "bvlc/mapping.yaml:757"),
         ),
     ),
-    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:758"),)),
-    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:762"),)),
-    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:791"),)),
-    hub.HardSigmoid: Rule((Alternative(emit_hard_sigmoid, "bvlc/mapping.yaml:795"),)),
+    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:765"),)),
+    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:769"),)),
+    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:798"),)),
+    hub.HardSigmoid: Rule((Alternative(emit_hard_sigmoid, "bvlc/mapping.yaml:802"),)),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "bvlc/mapping.yaml:806"),
-            Alternative(emit_identity_2, "bvlc/mapping.yaml:811"),
+            Alternative(emit_identity_1, "bvlc/mapping.yaml:813"),
+            Alternative(emit_identity_2, "bvlc/mapping.yaml:818"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:818"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:825"),)),
     hub.LayerNormalization: Rule(
         (
-            Alternative(emit_layer_normalization_1, "bvlc/mapping.yaml:851"),
-            Alternative(emit_layer_normalization_2, "bvlc/mapping.yaml:869"),
+            Alternative(emit_layer_normalization_1, "bvlc/mapping.yaml:858"),
+            Alternative(emit_layer_normalization_2, "bvlc/mapping.yaml:876"),
         ),
     ),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:897"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:902"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:906"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:910"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:904"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:909"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:913"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:917"),)),
     hub.LRN: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:915"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:918"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:926"),
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:922"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:925"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:933"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:936"),)),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:943"),)),
     hub.MatMul: Rule(
         (
             Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:34"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:941"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:949"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:958"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:960"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:963"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:970"),
-            Alternative(emit_mat_mul_8, "bvlc/mapping.yaml:972"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:948"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:956"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:965"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:967"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:970"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:977"),
+            Alternative(emit_mat_mul_8, "bvlc/mapping.yaml:979"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:985"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:987"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:990"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:992"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:994"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:996"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:998"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:992"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:994"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:997"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:999"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:1001"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:1003"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:1005"),
         ),
     ),
     hub.MaxPool: Rule(
         (
             Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1206"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1024"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1035"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1040"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1044"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:1049"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:1053"),
-            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:1063"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1031"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1042"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1047"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1051"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:1056"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:1060"),
+            Alternative(emit_max_pool_8, "bvlc/mapping.yaml:1070"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1084"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1091"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1098"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1100"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1105"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1107"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:1110"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:1112"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:1114"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:1116"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:1118"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:1117"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:1119"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:1121"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:1123"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:1125"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:1129"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:1133"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:1135"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:1139"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:1148"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:1150"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:1152"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:1154"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:1156"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:1136"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:1140"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:1142"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:1146"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:1155"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:1157"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:1159"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:1161"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:1163"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1171"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1176"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1178"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1183"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:1182"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:1185"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:1189"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:1192"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:1202"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:1204"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:1208"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:1211"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:1222"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:1209"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:1211"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:1215"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:1218"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:1229"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:1235"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:1239"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:1242"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:1246"),
             Alternative(
                 emit_pow_3,
-                "bvlc/mapping.yaml:1243",
+                "bvlc/mapping.yaml:1250",
                 "for positive numbers, and NaN for those below 0",
                 approximate=True,
             ),
@@ -3574,124 +3580,124 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1253"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1258"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1262"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1260"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1265"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1269"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1269"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1276"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1277"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1280"),
-            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1284"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1284"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1287"),
+            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1291"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1303"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1305"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1310"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1310"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1312"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1317"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1331"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1333"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1336"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1340"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1342"),
-            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1347"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1338"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1340"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1343"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1347"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1349"),
+            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1354"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1361"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1368"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1368"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1370"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1373"),
-            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1377"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1375"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1377"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1380"),
+            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1384"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1390"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1393"),
-            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1397"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1397"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1400"),
+            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1404"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1406"),)),
-    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1410"),)),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1420"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1413"),)),
+    hub.Reshape: Rule((Alternative(emit_reshape, "bvlc/mapping.yaml:1417"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1427"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1448",
+                "bvlc/mapping.yaml:1455",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1475"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1482"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1481"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1494"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1496"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1501"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1507"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1513"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1518"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1525"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1501"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1503"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1508"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1514"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1520"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1525"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1532"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1539"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1544"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1548"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1557"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1562"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1546"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1551"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1555"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1564"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1569"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1567"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1570"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1574"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1578"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1580"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1574"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1577"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1581"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1585"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1587"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1591"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1593"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1596"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1598"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1598"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1600"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1603"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1605"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1607"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1614"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1614"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1616"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1619"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1621"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1623"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1626"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1630"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
             Alternative(emit_transpose_1, "schemas/known_layers.yaml:1110"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1640"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1642"),
-            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1647"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1647"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1649"),
+            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1654"),
         ),
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1659"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1666"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1666"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1668"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1671"),
-            Alternative(emit_where_4, "bvlc/mapping.yaml:1675"),
-            Alternative(emit_where_5, "bvlc/mapping.yaml:1677"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1673"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1675"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1678"),
+            Alternative(emit_where_4, "bvlc/mapping.yaml:1682"),
+            Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
     hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:1633"),)),

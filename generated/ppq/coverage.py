@@ -295,11 +295,12 @@ OPS: Final[Mapping[str, Entry]] = {
     "caffe.MulAlong": Entry("bvlc/mapping.yaml:353", (Way("bvlc/mapping.yaml:354", layers=("Scale",)),)),
     "caffe.Places": Entry("bvlc/mapping.yaml:358", (Way("bvlc/mapping.yaml:359", layers=("Bias",)),)),
     "caffe.Power": Entry("bvlc/mapping.yaml:363", (Way("bvlc/mapping.yaml:364", layers=("Power",)),)),
+    "caffe.Product": Entry("bvlc/mapping.yaml:373", (Way("bvlc/mapping.yaml:374", layers=("Eltwise",)),)),
     "caffe.Scale": Entry(
-        "bvlc/mapping.yaml:373",
+        "bvlc/mapping.yaml:378",
         (
             Way(
-                "bvlc/mapping.yaml:374",
+                "bvlc/mapping.yaml:379",
                 layers=("Scale",),
                 let=(
                     ("one", "span_of(X.shape, scale.shape)"),
@@ -308,7 +309,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:379",
+                        "bvlc/mapping.yaml:384",
                         "one == other or is_scalar(scale) or is_scalar(bias)",
                         "scale and bias vary along the same axes",
                     ),
@@ -316,19 +317,19 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "caffe.Sum": Entry("bvlc/mapping.yaml:387", (Way("bvlc/mapping.yaml:388", layers=("Eltwise",)),)),
+    "caffe.Sum": Entry("bvlc/mapping.yaml:392", (Way("bvlc/mapping.yaml:393", layers=("Eltwise",)),)),
     "Cast": Entry(
-        "bvlc/mapping.yaml:392",
+        "bvlc/mapping.yaml:399",
         (
             Way(
-                "bvlc/mapping.yaml:394",
+                "bvlc/mapping.yaml:401",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:394", 'to != element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:401", 'to != element_type("bool")'),),
             ),
             Way(
-                "bvlc/mapping.yaml:396",
+                "bvlc/mapping.yaml:403",
                 rewrite="output = Greater(Abs(input), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:396", 'to == element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:403", 'to == element_type("bool")'),),
             ),
         ),
     ),
@@ -356,48 +357,48 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:405",
+                "bvlc/mapping.yaml:412",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:405", "not has(min) and not has(max)"),),
+                conditions=(Condition("bvlc/mapping.yaml:412", "not has(min) and not has(max)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:407",
+                "bvlc/mapping.yaml:414",
                 layers=("ReLU",),
-                conditions=(Condition("bvlc/mapping.yaml:407", "has(min) and not has(max) and min == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:414", "has(min) and not has(max) and min == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:409",
+                "bvlc/mapping.yaml:416",
                 layers=("Power", "Eltwise"),
-                conditions=(Condition("bvlc/mapping.yaml:409", "has(min) and not has(max) and min != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:416", "has(min) and not has(max) and min != 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:417",
+                "bvlc/mapping.yaml:424",
                 layers=("Power", "Power", "Eltwise", "Power"),
-                conditions=(Condition("bvlc/mapping.yaml:417", "has(max) and not has(min)"),),
+                conditions=(Condition("bvlc/mapping.yaml:424", "has(max) and not has(min)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:431",
+                "bvlc/mapping.yaml:438",
                 rewrite="output = Clip(Clip(input, min=min), max=max)",
-                conditions=(Condition("bvlc/mapping.yaml:431", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("bvlc/mapping.yaml:438", "has(min) and has(max) and min <= max"),),
             ),
         ),
         otherwise="bounds that are known, the lower one first",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:443",
+        "bvlc/mapping.yaml:450",
         (
             Way(
-                "bvlc/mapping.yaml:445",
+                "bvlc/mapping.yaml:452",
                 layers=("Concat",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:445",
+                        "bvlc/mapping.yaml:452",
                         "len(inputs) > 0 and all([not is_constant(x) for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:449",
+                "bvlc/mapping.yaml:456",
                 rewrite="grain = Mul(Slice(first_computed(inputs), starts=[0], ends=[1], axes=[along]), 0.0)\nconcat_result = Concat(*[Add(Tile(grain, repeats=n), x) if is_constant(x) else x for x, n in zip(inputs, counts)], axis=along)",
                 let=(
                     ("along", "axis_of(axis, concat_result.rank)"),
@@ -405,15 +406,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:449",
+                        "bvlc/mapping.yaml:456",
                         "not all([not is_constant(x) for x in inputs]) and axis_of(axis, concat_result.rank) != 0 and all([x.shape[0] == 1 for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:456",
+                "bvlc/mapping.yaml:463",
                 rewrite="concat_result = Concat(*[Identity(x) if is_constant(x) else x for x in inputs], axis=axis)",
-                conditions=(Condition("bvlc/mapping.yaml:456", "not all([not is_constant(x) for x in inputs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:463", "not all([not is_constant(x) for x in inputs])"),),
             ),
         ),
     ),
@@ -441,41 +442,41 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:467",
+                "bvlc/mapping.yaml:474",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:467", "axes == 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:474", "axes == 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:493",
+                "bvlc/mapping.yaml:500",
                 rewrite="every = Conv(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=even + even, group=group)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(
                     ("even", "pads_by_stride(pads[:axes], pads[axes:], strides)"),
                     ("skipped", "quotient(sub(even, pads[:axes]), strides)"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:493", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:500", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(("axes", "len(kernel_shape)"),),
     ),
     "ConvTranspose": Entry(
-        "bvlc/mapping.yaml:506",
+        "bvlc/mapping.yaml:513",
         (
             Way(
-                "bvlc/mapping.yaml:514",
+                "bvlc/mapping.yaml:521",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:514",
+                        "bvlc/mapping.yaml:521",
                         "axes == 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:556",
+                "bvlc/mapping.yaml:563",
                 rewrite="every = ConvTranspose(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=d, pads=even + even, group=group, output_padding=extra)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(("skipped", "sub(pads[:axes], even)"),),
-                conditions=(Condition("bvlc/mapping.yaml:556", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:563", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(
@@ -486,49 +487,49 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "bvlc/mapping.yaml:568",
+        "bvlc/mapping.yaml:575",
         (
             Way(
-                "bvlc/mapping.yaml:570",
+                "bvlc/mapping.yaml:577",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:570",
+                        "bvlc/mapping.yaml:577",
                         "is_scalar(B) and scalar(B) != 0 and A.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:574",
+                "bvlc/mapping.yaml:581",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:574",
+                        "bvlc/mapping.yaml:581",
                         "is_scalar(A) and scalar(A) != 0 and B.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:578",
+                "bvlc/mapping.yaml:585",
                 rewrite="C = Mul(A, inverse(B))",
-                conditions=(Condition("bvlc/mapping.yaml:578", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:585", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:580",
+                "bvlc/mapping.yaml:587",
                 rewrite="C = Mul(A, Reciprocal(B))",
-                conditions=(Condition("bvlc/mapping.yaml:580", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:587", "not is_constant(B)"),),
             ),
         ),
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:588",
+        "bvlc/mapping.yaml:595",
         (
             Way(
-                "bvlc/mapping.yaml:589",
+                "bvlc/mapping.yaml:596",
                 layers=("Dropout",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:590",
+                        "bvlc/mapping.yaml:597",
                         "not has(training_mode) or not training_mode",
                         "dropping is for training",
                     ),
@@ -537,22 +538,22 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Equal": Entry(
-        "bvlc/mapping.yaml:602",
-        (Way("bvlc/mapping.yaml:603", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
+        "bvlc/mapping.yaml:609",
+        (Way("bvlc/mapping.yaml:610", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
     ),
-    "Exp": Entry("bvlc/mapping.yaml:606", (Way("bvlc/mapping.yaml:607", layers=("Exp",)),)),
+    "Exp": Entry("bvlc/mapping.yaml:613", (Way("bvlc/mapping.yaml:614", layers=("Exp",)),)),
     "Expand": Entry(
-        "bvlc/mapping.yaml:610",
+        "bvlc/mapping.yaml:617",
         (
             Way(
-                "bvlc/mapping.yaml:615",
+                "bvlc/mapping.yaml:622",
                 rewrite="output = Expand(Reshape(input, shape=old), shape=output.shape[:])",
-                conditions=(Condition("bvlc/mapping.yaml:615", "input.rank < output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:622", "input.rank < output.rank"),),
             ),
             Way(
-                "bvlc/mapping.yaml:617",
+                "bvlc/mapping.yaml:624",
                 rewrite="output = Tile(input, repeats=counts)",
-                conditions=(Condition("bvlc/mapping.yaml:617", "input.rank == output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:624", "input.rank == output.rank"),),
             ),
         ),
         let=(
@@ -561,91 +562,91 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:623",
+        "bvlc/mapping.yaml:630",
         (
             Way(
-                "bvlc/mapping.yaml:625",
+                "bvlc/mapping.yaml:632",
                 layers=("Flatten",),
-                conditions=(Condition("bvlc/mapping.yaml:625", "axis == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:632", "axis == 1"),),
             ),
-            Way("bvlc/mapping.yaml:628", rewrite="output = Reshape(input, shape=output.shape[:])"),
+            Way("bvlc/mapping.yaml:635", rewrite="output = Reshape(input, shape=output.shape[:])"),
         ),
     ),
     "Gather": Entry(
-        "bvlc/mapping.yaml:633",
+        "bvlc/mapping.yaml:640",
         (
             Way(
-                "bvlc/mapping.yaml:637",
+                "bvlc/mapping.yaml:644",
                 hook="gather",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:637",
+                        "bvlc/mapping.yaml:644",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:639",
+                "bvlc/mapping.yaml:646",
                 rewrite="output = Concat(*[Slice(data, starts=[r[0]], ends=[r[1]], axes=[along]) for r in runs], axis=along)",
                 let=(("runs", "runs_of(places_along(indices, data.shape[along]))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:639",
+                        "bvlc/mapping.yaml:646",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:643",
+                        "bvlc/mapping.yaml:650",
                         "len(runs) <= 64",
                         "the axis would be cut into more than 64 pieces",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:647",
+                "bvlc/mapping.yaml:654",
                 rewrite="taken = Gather(data, reshape(indices, [product(indices.shape)]), axis=along)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:647",
+                        "bvlc/mapping.yaml:654",
                         "is_constant(indices) and not is_constant(data) and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:656",
+                "bvlc/mapping.yaml:663",
                 rewrite="rows = Gather(reshape(data, [data.shape[0], product(data.shape[1:])]), indices, axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:656",
+                        "bvlc/mapping.yaml:663",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank != 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:660",
+                "bvlc/mapping.yaml:667",
                 layers=("BatchReindex",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:660",
+                        "bvlc/mapping.yaml:667",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:662",
+                "bvlc/mapping.yaml:669",
                 rewrite="rows = Gather(data, Reshape(indices, shape=[-1]), axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:662",
+                        "bvlc/mapping.yaml:669",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:666",
+                "bvlc/mapping.yaml:673",
                 rewrite="columns = Reshape(data, shape=[-1, data.shape[along], product(data.shape[along + 1:])])\ntaken = MatMul(one_hot(data.shape[along], whole_numbers(indices)), columns)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:666",
+                        "bvlc/mapping.yaml:673",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
@@ -655,59 +656,59 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "bvlc/mapping.yaml:681",
+        "bvlc/mapping.yaml:688",
         (
             Way(
-                "bvlc/mapping.yaml:685",
-                rewrite="Y = Gemm(Transpose(A, perm=[1, 0]), B, C, alpha=alpha, beta=beta, transB=transB)",
-                conditions=(Condition("bvlc/mapping.yaml:685", "transA == 1"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:687",
-                layers=("InnerProduct",),
-                conditions=(Condition("bvlc/mapping.yaml:687", "is_constant(B) and plain and not has(C)"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:692",
+                rewrite="Y = Gemm(Transpose(A, perm=[1, 0]), B, C, alpha=alpha, beta=beta, transB=transB)",
+                conditions=(Condition("bvlc/mapping.yaml:692", "transA == 1"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:694",
+                layers=("InnerProduct",),
+                conditions=(Condition("bvlc/mapping.yaml:694", "is_constant(B) and plain and not has(C)"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:699",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:692",
+                        "bvlc/mapping.yaml:699",
                         "is_constant(B) and plain and has(C) and is_constant(C) and span_of(Y.shape, C.shape) in ((1, 2), (0, 0))",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:699",
+                "bvlc/mapping.yaml:706",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), times(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:699", "has(C) and is_constant(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:706", "has(C) and is_constant(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:701",
+                "bvlc/mapping.yaml:708",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), Mul(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:701", "has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:708", "has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:703",
+                "bvlc/mapping.yaml:710",
                 rewrite="Y = Mul(Gemm(A, B, transB=transB), alpha)",
-                conditions=(Condition("bvlc/mapping.yaml:703", "not has(C) and alpha != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:710", "not has(C) and alpha != 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:705",
+                "bvlc/mapping.yaml:712",
                 rewrite="Y = MatMul(A, Transpose(B, perm=[1, 0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:705",
+                        "bvlc/mapping.yaml:712",
                         "not has(C) and not is_constant(B) and transB == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:707",
+                "bvlc/mapping.yaml:714",
                 rewrite="Y = MatMul(A, B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:707",
+                        "bvlc/mapping.yaml:714",
                         "not has(C) and not is_constant(B) and transB == 0",
                     ),
                 ),
@@ -716,54 +717,54 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("plain", "alpha == 1.0 and (not has(C) or beta == 1.0)"),),
     ),
     "GlobalAveragePool": Entry(
-        "bvlc/mapping.yaml:719",
+        "bvlc/mapping.yaml:726",
         (
             Way(
-                "bvlc/mapping.yaml:720",
+                "bvlc/mapping.yaml:727",
                 layers=("Pooling",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:721", "X.rank == 4", "Pooling takes blobs of four axes"),
+                    Condition("bvlc/mapping.yaml:728", "X.rank == 4", "Pooling takes blobs of four axes"),
                 ),
             ),
         ),
     ),
     "GlobalMaxPool": Entry(
-        "bvlc/mapping.yaml:728",
+        "bvlc/mapping.yaml:735",
         (
             Way(
-                "bvlc/mapping.yaml:729",
+                "bvlc/mapping.yaml:736",
                 layers=("Pooling",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:730", "X.rank == 4", "Pooling takes blobs of four axes"),
+                    Condition("bvlc/mapping.yaml:737", "X.rank == 4", "Pooling takes blobs of four axes"),
                 ),
             ),
         ),
     ),
     "Greater": Entry(
-        "bvlc/mapping.yaml:737",
+        "bvlc/mapping.yaml:744",
         (
             Way(
-                "bvlc/mapping.yaml:739",
+                "bvlc/mapping.yaml:746",
                 layers=("Threshold",),
-                conditions=(Condition("bvlc/mapping.yaml:739", "is_scalar(B) and A.shape == C.shape"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:743",
-                layers=("Power", "Threshold"),
-                conditions=(Condition("bvlc/mapping.yaml:743", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:746", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
                 "bvlc/mapping.yaml:750",
+                layers=("Power", "Threshold"),
+                conditions=(Condition("bvlc/mapping.yaml:750", "is_scalar(A) and B.shape == C.shape"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:757",
                 rewrite="C = Greater(Sub(A, B), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:750", "not is_scalar(A) and not is_scalar(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:757", "not is_scalar(A) and not is_scalar(B)"),),
             ),
         ),
     ),
     "GreaterOrEqual": Entry(
-        "bvlc/mapping.yaml:757",
-        (Way("bvlc/mapping.yaml:758", rewrite="C = Not(Greater(B, A))"),),
+        "bvlc/mapping.yaml:764",
+        (Way("bvlc/mapping.yaml:765", rewrite="C = Not(Greater(B, A))"),),
     ),
-    "GRU": Entry("bvlc/mapping.yaml:790", (Way("bvlc/mapping.yaml:791", hook="unrolled"),)),
+    "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
         "schemas/known_layers.yaml:521",
         (
@@ -777,16 +778,16 @@ OPS: Final[Mapping[str, Entry]] = {
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:795", layers=("Power", "ReLU", "Power", "ReLU")),
+            Way("bvlc/mapping.yaml:802", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
     ),
     "Identity": Entry(
-        "bvlc/mapping.yaml:804",
+        "bvlc/mapping.yaml:811",
         (
             Way(
-                "bvlc/mapping.yaml:811",
+                "bvlc/mapping.yaml:818",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:811", "not is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:818", "not is_constant(input)"),),
             ),
         ),
     ),
@@ -800,32 +801,32 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "LeakyRelu": Entry("bvlc/mapping.yaml:896", (Way("bvlc/mapping.yaml:897", layers=("ReLU",)),)),
-    "Less": Entry("bvlc/mapping.yaml:901", (Way("bvlc/mapping.yaml:902", rewrite="C = Greater(B, A)"),)),
+    "LeakyRelu": Entry("bvlc/mapping.yaml:903", (Way("bvlc/mapping.yaml:904", layers=("ReLU",)),)),
+    "Less": Entry("bvlc/mapping.yaml:908", (Way("bvlc/mapping.yaml:909", rewrite="C = Greater(B, A)"),)),
     "LessOrEqual": Entry(
-        "bvlc/mapping.yaml:905",
-        (Way("bvlc/mapping.yaml:906", rewrite="C = Not(Greater(A, B))"),),
+        "bvlc/mapping.yaml:912",
+        (Way("bvlc/mapping.yaml:913", rewrite="C = Not(Greater(A, B))"),),
     ),
-    "Log": Entry("bvlc/mapping.yaml:909", (Way("bvlc/mapping.yaml:910", layers=("Log",)),)),
+    "Log": Entry("bvlc/mapping.yaml:916", (Way("bvlc/mapping.yaml:917", layers=("Log",)),)),
     "LRN": Entry(
-        "bvlc/mapping.yaml:913",
+        "bvlc/mapping.yaml:920",
         (
             Way(
-                "bvlc/mapping.yaml:915",
+                "bvlc/mapping.yaml:922",
                 layers=("LRN",),
-                conditions=(Condition("bvlc/mapping.yaml:915", "X.rank == 4 and size % 2 == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:922", "X.rank == 4 and size % 2 == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:918",
+                "bvlc/mapping.yaml:925",
                 rewrite="column = Reshape(X, shape=[0, X.shape[1], places, 1])\nnormal = LRN(column, size=size, alpha=alpha, beta=beta, bias=bias)\nY = Reshape(normal, shape=[0] + X.shape[1:])",
                 let=(("places", "product(X.shape[2:])"),),
-                conditions=(Condition("bvlc/mapping.yaml:918", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:925", "X.rank != 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:926",
+                "bvlc/mapping.yaml:933",
                 rewrite="mean = Conv(Mul(X, X), reshape(band(channels, size), [channels, channels, 1, 1]), kernel_shape=[1, 1])\nY = Mul(X, Pow(Add(Mul(mean, alpha), bias), -beta))",
                 let=(("channels", "X.shape[1]"),),
-                conditions=(Condition("bvlc/mapping.yaml:926", "X.rank == 4 and size % 2 == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:933", "X.rank == 4 and size % 2 == 0"),),
             ),
         ),
     ),
@@ -843,128 +844,128 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:941",
+                "bvlc/mapping.yaml:948",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:941",
+                        "bvlc/mapping.yaml:948",
                         "is_constant(B) and not is_constant(A) and A.rank >= 2 and B.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:949",
+                "bvlc/mapping.yaml:956",
                 rewrite="stack = Reshape(B, shape=[-1, depth, 1, width])\nmixed = Conv(stack, reshape(A, [rows, depth, 1, 1]), kernel_shape=[1, 1])\nY = Reshape(mixed, shape=free_batch(Y.shape, B.rank > 2))",
                 let=(("rows", "A.shape[0]"), ("depth", "A.shape[1]"), ("width", "B.shape[-1]")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:949",
+                        "bvlc/mapping.yaml:956",
                         "is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:958",
+                "bvlc/mapping.yaml:965",
                 rewrite="Y = MatMul(Identity(A), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:958",
+                        "bvlc/mapping.yaml:965",
                         "is_constant(A) and not is_constant(B) and A.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:960",
+                "bvlc/mapping.yaml:967",
                 rewrite="Y = MatMul(A, Identity(B))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:960",
+                        "bvlc/mapping.yaml:967",
                         "is_constant(B) and not is_constant(A) and B.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:963",
+                "bvlc/mapping.yaml:970",
                 rewrite="rows = Unsqueeze(A, axes=[-2])\ncolumns = Unsqueeze(Transpose(B, perm=back), axes=[-3])\nY = ReduceSum(Mul(rows, columns), axes=[-1], keepdims=0)",
                 let=(("back", "[i for i in range(B.rank - 2)] + [B.rank - 1, B.rank - 2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:963",
+                        "bvlc/mapping.yaml:970",
                         "not is_constant(A) and not is_constant(B) and A.rank >= 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:970",
+                "bvlc/mapping.yaml:977",
                 rewrite="Y = Squeeze(MatMul(Unsqueeze(A, axes=[0]), B), axes=[-2])",
-                conditions=(Condition("bvlc/mapping.yaml:970", "A.rank == 1 and B.rank >= 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:977", "A.rank == 1 and B.rank >= 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:972",
+                "bvlc/mapping.yaml:979",
                 rewrite="Y = Squeeze(MatMul(A, Unsqueeze(B, axes=[1])), axes=[-1])",
-                conditions=(Condition("bvlc/mapping.yaml:972", "B.rank == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:979", "B.rank == 1"),),
             ),
         ),
     ),
     "Max": Entry(
-        "bvlc/mapping.yaml:983",
+        "bvlc/mapping.yaml:990",
         (
             Way(
-                "bvlc/mapping.yaml:985",
+                "bvlc/mapping.yaml:992",
                 rewrite="max = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:985", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:992", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:987",
+                "bvlc/mapping.yaml:994",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:987",
+                        "bvlc/mapping.yaml:994",
                         "len(data_0) >= 2 and all([x.shape == max.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:990",
+                "bvlc/mapping.yaml:997",
                 rewrite="max = Clip(data_0[0], min=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:990",
+                        "bvlc/mapping.yaml:997",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:992",
+                "bvlc/mapping.yaml:999",
                 rewrite="max = Clip(data_0[1], min=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:992",
+                        "bvlc/mapping.yaml:999",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:994",
+                "bvlc/mapping.yaml:1001",
                 rewrite="max = Max(*[Expand(x, shape=max.shape[:]) for x in data_0])",
-                conditions=(Condition("bvlc/mapping.yaml:994", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1001", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:996",
+                "bvlc/mapping.yaml:1003",
                 rewrite="max = Max(data_0[0], Add(Mul(data_0[0], 0.0), data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:996",
+                        "bvlc/mapping.yaml:1003",
                         "len(data_0) == 2 and is_constant(data_0[1]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:998",
+                "bvlc/mapping.yaml:1005",
                 rewrite="max = Max(data_0[1], Add(Mul(data_0[1], 0.0), data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:998",
+                        "bvlc/mapping.yaml:1005",
                         "len(data_0) == 2 and is_constant(data_0[0]) and data_0[1].shape == max.shape",
                     ),
                 ),
@@ -990,49 +991,49 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1024",
+                "bvlc/mapping.yaml:1031",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:1024", "inside and sizes == Y.shape[2:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:1031", "inside and sizes == Y.shape[2:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1035",
+                "bvlc/mapping.yaml:1042",
                 rewrite="every = MaxPool(X, kernel_shape=kernel_shape, strides=strides, pads=begins + add(begins, over))\nY = Slice(every, starts=[0, 0], ends=Y.shape[2:], axes=[2, 3])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1035",
+                        "bvlc/mapping.yaml:1042",
                         "inside and sizes != Y.shape[2:] and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1040",
+                "bvlc/mapping.yaml:1047",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = MaxPool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1040",
+                        "bvlc/mapping.yaml:1047",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1044",
+                "bvlc/mapping.yaml:1051",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = MaxPool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]])\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:1044", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1051", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1049",
+                "bvlc/mapping.yaml:1056",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
-                conditions=(Condition("bvlc/mapping.yaml:1049", "pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1056", "pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1063",
+                "bvlc/mapping.yaml:1070",
                 rewrite="flat = MaxPool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:], dilations=dilations[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(MaxPool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1], dilations=[dilations[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
                     ("s", "strides"),
                     ("planes", "[0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4]]"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1063", "axes == 3"),),
+                conditions=(Condition("bvlc/mapping.yaml:1070", "axes == 3"),),
             ),
         ),
         otherwise="windows of one to three axes, each of which holds an element of the input",
@@ -1047,21 +1048,21 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1019",
+                "bvlc/mapping.yaml:1026",
                 "not has(Indices)",
                 "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             ),
         ),
     ),
     "Mean": Entry(
-        "bvlc/mapping.yaml:1083",
+        "bvlc/mapping.yaml:1090",
         (
             Way(
-                "bvlc/mapping.yaml:1084",
+                "bvlc/mapping.yaml:1091",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1085",
+                        "bvlc/mapping.yaml:1092",
                         "len(data_0) >= 2 and all([x.shape == mean.shape for x in data_0])",
                         "two or more tensors of one shape are taken",
                     ),
@@ -1070,151 +1071,151 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MeanVarianceNormalization": Entry(
-        "bvlc/mapping.yaml:1092",
+        "bvlc/mapping.yaml:1099",
         (
             Way(
-                "bvlc/mapping.yaml:1098",
+                "bvlc/mapping.yaml:1105",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:1098", "normal_axes(axes, 4) == (2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1105", "normal_axes(axes, 4) == (2, 3)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1100",
+                "bvlc/mapping.yaml:1107",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:1100", "normal_axes(axes, 4) == (1, 2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1107", "normal_axes(axes, 4) == (1, 2, 3)"),),
             ),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1094", "X.rank == 4", "MVN takes blobs of four axes"),),
+        conditions=(Condition("bvlc/mapping.yaml:1101", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "bvlc/mapping.yaml:1108",
+        "bvlc/mapping.yaml:1115",
         (
             Way(
-                "bvlc/mapping.yaml:1110",
+                "bvlc/mapping.yaml:1117",
                 rewrite="min = Clip(data_0[0], max=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1110",
+                        "bvlc/mapping.yaml:1117",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1112",
+                "bvlc/mapping.yaml:1119",
                 rewrite="min = Clip(data_0[1], max=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1112",
+                        "bvlc/mapping.yaml:1119",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1114",
+                "bvlc/mapping.yaml:1121",
                 rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
-                conditions=(Condition("bvlc/mapping.yaml:1114", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1121", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1116",
+                "bvlc/mapping.yaml:1123",
                 rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
-                conditions=(Condition("bvlc/mapping.yaml:1116", "len(data_0) == 2 and is_constant(data_0[1])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1123", "len(data_0) == 2 and is_constant(data_0[1])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1118",
+                "bvlc/mapping.yaml:1125",
                 rewrite="min = Neg(Max(Neg(data_0[1]), negative(data_0[0])))",
-                conditions=(Condition("bvlc/mapping.yaml:1118", "len(data_0) == 2 and is_constant(data_0[0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1125", "len(data_0) == 2 and is_constant(data_0[0])"),),
             ),
         ),
     ),
     "Mul": Entry(
-        "bvlc/mapping.yaml:1127",
+        "bvlc/mapping.yaml:1134",
         (
             Way(
-                "bvlc/mapping.yaml:1129",
+                "bvlc/mapping.yaml:1136",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1129",
+                        "bvlc/mapping.yaml:1136",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1133",
+                "bvlc/mapping.yaml:1140",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:1133", "is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1140", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1135",
+                "bvlc/mapping.yaml:1142",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1135", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1142", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1139",
+                "bvlc/mapping.yaml:1146",
                 layers=("Scale",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:1139", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1146", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1148",
+                "bvlc/mapping.yaml:1155",
                 rewrite="C = caffe.MulAlong(A, Reshape(B, shape=run_shape(A.shape, B.shape)), axis=run_axis(A.shape, B.shape))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1148",
+                        "bvlc/mapping.yaml:1155",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1150",
+                "bvlc/mapping.yaml:1157",
                 rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:1150", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1157", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1152",
+                "bvlc/mapping.yaml:1159",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:1152", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1159", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1154",
+                "bvlc/mapping.yaml:1161",
                 rewrite="C = Mul(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1154",
+                        "bvlc/mapping.yaml:1161",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1156",
+                "bvlc/mapping.yaml:1163",
                 rewrite="C = Mul(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1156",
+                        "bvlc/mapping.yaml:1163",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
             ),
         ),
     ),
-    "Neg": Entry("bvlc/mapping.yaml:1170", (Way("bvlc/mapping.yaml:1171", layers=("Power",)),)),
-    "Not": Entry("bvlc/mapping.yaml:1175", (Way("bvlc/mapping.yaml:1176", layers=("Power",)),)),
+    "Neg": Entry("bvlc/mapping.yaml:1177", (Way("bvlc/mapping.yaml:1178", layers=("Power",)),)),
+    "Not": Entry("bvlc/mapping.yaml:1182", (Way("bvlc/mapping.yaml:1183", layers=("Power",)),)),
     "Or": Entry(
-        "bvlc/mapping.yaml:1180",
+        "bvlc/mapping.yaml:1187",
         (
             Way(
-                "bvlc/mapping.yaml:1182",
+                "bvlc/mapping.yaml:1189",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1182",
+                        "bvlc/mapping.yaml:1189",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1185",
+                "bvlc/mapping.yaml:1192",
                 rewrite="C = Or(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:1185", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1192", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
@@ -1235,35 +1236,35 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1202",
+                "bvlc/mapping.yaml:1209",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1202", "axis == -1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1209", "axis == -1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1204",
+                "bvlc/mapping.yaml:1211",
                 rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
-                conditions=(Condition("bvlc/mapping.yaml:1204", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1211", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1208",
+                "bvlc/mapping.yaml:1215",
                 rewrite="output = Conv(data, shift_kernel(data.shape[1], pairs[2:]), group=data.shape[1], pads=shift_pads(pairs[2:]), kernel_shape=kernel_sizes(pairs[2:]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1208",
+                        "bvlc/mapping.yaml:1215",
                         'mode == "constant" and value == 0 and axis >= 2 and data.rank >= 3',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1211",
+                "bvlc/mapping.yaml:1218",
                 rewrite="grain = Add(Mul(Slice(data, starts=[0], ends=[1], axes=[axis]), 0.0), value)\nbegin = Tile(grain, repeats=[max(before, 1) if i == axis else 1 for i in range(data.rank)])\nend = Tile(grain, repeats=[max(behind, 1) if i == axis else 1 for i in range(data.rank)])\nlater = Concat(data, end, axis=axis) if behind > 0 else data\npart = Concat(begin, later, axis=axis) if before > 0 else later\noutput = Pad(part, pads=others, constant_value=value)",
                 let=(("before", "pairs[axis][0]"), ("behind", "pairs[axis][1]")),
-                conditions=(Condition("bvlc/mapping.yaml:1211", 'mode == "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1218", 'mode == "constant"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1222",
+                "bvlc/mapping.yaml:1229",
                 rewrite="part = Gather(data, whole(pad_places(mode, data.shape[axis], pairs[axis])), axis=axis)\noutput = Pad(part, mode=mode, pads=others)",
-                conditions=(Condition("bvlc/mapping.yaml:1222", 'mode != "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1229", 'mode != "constant"'),),
             ),
         ),
         let=(
@@ -1277,25 +1278,25 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pow": Entry(
-        "bvlc/mapping.yaml:1233",
+        "bvlc/mapping.yaml:1240",
         (
             Way(
-                "bvlc/mapping.yaml:1235",
+                "bvlc/mapping.yaml:1242",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1235", "is_scalar(Y) and X.shape == Z.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1242", "is_scalar(Y) and X.shape == Z.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1239",
+                "bvlc/mapping.yaml:1246",
                 layers=("Exp",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1239",
+                        "bvlc/mapping.yaml:1246",
                         "is_scalar(X) and scalar(X) > 0 and Y.shape == Z.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1243",
+                "bvlc/mapping.yaml:1250",
                 rewrite="Z = Exp(Mul(Log(X), Y))",
                 note="for positive numbers, and NaN for those below 0",
                 approximate=True,
@@ -1304,75 +1305,75 @@ OPS: Final[Mapping[str, Entry]] = {
         otherwise="a number on one side, and with approximate=True a computed power of positive numbers",
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:1251",
+        "bvlc/mapping.yaml:1258",
         (
             Way(
-                "bvlc/mapping.yaml:1253",
+                "bvlc/mapping.yaml:1260",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1253",
+                        "bvlc/mapping.yaml:1260",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1258",
+                "bvlc/mapping.yaml:1265",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1258",
+                        "bvlc/mapping.yaml:1265",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1262", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:1269", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:1268", (Way("bvlc/mapping.yaml:1269", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:1275", (Way("bvlc/mapping.yaml:1276", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:1273",
+        "bvlc/mapping.yaml:1280",
         (
             Way(
-                "bvlc/mapping.yaml:1280",
+                "bvlc/mapping.yaml:1287",
                 rewrite="dropped = ReduceL1(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1280",
+                        "bvlc/mapping.yaml:1287",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1284",
+                "bvlc/mapping.yaml:1291",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1284", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1291", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:1292",
+        "bvlc/mapping.yaml:1299",
         (
             Way(
-                "bvlc/mapping.yaml:1303",
+                "bvlc/mapping.yaml:1310",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1303",
+                        "bvlc/mapping.yaml:1310",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1305",
+                "bvlc/mapping.yaml:1312",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1305", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1312", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1310",
+                "bvlc/mapping.yaml:1317",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1310", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1317", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1381,50 +1382,50 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1299", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1306", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:1320",
+        "bvlc/mapping.yaml:1327",
         (
             Way(
-                "bvlc/mapping.yaml:1331",
+                "bvlc/mapping.yaml:1338",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1331",
+                        "bvlc/mapping.yaml:1338",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1336",
+                "bvlc/mapping.yaml:1343",
                 rewrite="dropped = ReduceMean(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1336",
+                        "bvlc/mapping.yaml:1343",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1340",
+                "bvlc/mapping.yaml:1347",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1340",
+                        "bvlc/mapping.yaml:1347",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1342",
+                "bvlc/mapping.yaml:1349",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1342", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1349", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1347",
+                "bvlc/mapping.yaml:1354",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1347", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1354", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1433,74 +1434,74 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1327", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1334", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1360",
+        "bvlc/mapping.yaml:1367",
         (
             Way(
-                "bvlc/mapping.yaml:1361",
+                "bvlc/mapping.yaml:1368",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1364",
+        "bvlc/mapping.yaml:1371",
         (
             Way(
-                "bvlc/mapping.yaml:1368",
+                "bvlc/mapping.yaml:1375",
                 rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1368", "len(over) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1375", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1373",
+                "bvlc/mapping.yaml:1380",
                 rewrite="dropped = ReduceSum(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1373",
+                        "bvlc/mapping.yaml:1380",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1377",
+                "bvlc/mapping.yaml:1384",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1377", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1384", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1386",
+        "bvlc/mapping.yaml:1393",
         (
             Way(
-                "bvlc/mapping.yaml:1393",
+                "bvlc/mapping.yaml:1400",
                 rewrite="dropped = ReduceSumSquare(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1393",
+                        "bvlc/mapping.yaml:1400",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1397",
+                "bvlc/mapping.yaml:1404",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1397", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1404", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1405", (Way("bvlc/mapping.yaml:1406", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1412", (Way("bvlc/mapping.yaml:1413", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1409",
+        "bvlc/mapping.yaml:1416",
         (
             Way(
-                "bvlc/mapping.yaml:1410",
+                "bvlc/mapping.yaml:1417",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1411",
+                        "bvlc/mapping.yaml:1418",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1509,16 +1510,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1442",
+        "bvlc/mapping.yaml:1449",
         (
             Way(
-                "bvlc/mapping.yaml:1475",
+                "bvlc/mapping.yaml:1482",
                 hook="unrolled",
                 let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
             ),
         ),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1480", (Way("bvlc/mapping.yaml:1481", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
         "schemas/known_layers.yaml:1790",
         (
@@ -1536,52 +1537,52 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1494",
-                rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1494", "plain and len(cuts) == 0"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1496",
-                layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1496", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1501",
+                rewrite="output = Identity(data)",
+                conditions=(Condition("bvlc/mapping.yaml:1501", "plain and len(cuts) == 0"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1503",
+                layers=("Slice",),
+                conditions=(Condition("bvlc/mapping.yaml:1503", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1508",
                 layers=("Slice",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1501", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                    Condition("bvlc/mapping.yaml:1508", "plain and len(cuts) == 1 and cuts[0][2] == size"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1507",
+                "bvlc/mapping.yaml:1514",
                 layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1507",
+                        "bvlc/mapping.yaml:1514",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1513",
+                "bvlc/mapping.yaml:1520",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1513", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1520", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1518",
+                "bvlc/mapping.yaml:1525",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1518",
+                        "bvlc/mapping.yaml:1525",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1525",
+                "bvlc/mapping.yaml:1532",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1525", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1532", "not plain"),),
             ),
         ),
         let=(
@@ -1594,114 +1595,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1538", (Way("bvlc/mapping.yaml:1539", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1543", (Way("bvlc/mapping.yaml:1544", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1545", (Way("bvlc/mapping.yaml:1546", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1550", (Way("bvlc/mapping.yaml:1551", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1547",
+        "bvlc/mapping.yaml:1554",
         (
             Way(
-                "bvlc/mapping.yaml:1548",
+                "bvlc/mapping.yaml:1555",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1556", (Way("bvlc/mapping.yaml:1557", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1563", (Way("bvlc/mapping.yaml:1564", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1561",
+        "bvlc/mapping.yaml:1568",
         (
             Way(
-                "bvlc/mapping.yaml:1562",
+                "bvlc/mapping.yaml:1569",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1565",
+        "bvlc/mapping.yaml:1572",
         (
             Way(
-                "bvlc/mapping.yaml:1567",
+                "bvlc/mapping.yaml:1574",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1567",
+                        "bvlc/mapping.yaml:1574",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1570",
+                "bvlc/mapping.yaml:1577",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1570", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1577", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1574",
+                "bvlc/mapping.yaml:1581",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1574", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1581", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1578",
+                "bvlc/mapping.yaml:1585",
                 rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1578", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1585", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1580",
+                "bvlc/mapping.yaml:1587",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1580", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1587", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1589",
+        "bvlc/mapping.yaml:1596",
         (
             Way(
-                "bvlc/mapping.yaml:1591",
+                "bvlc/mapping.yaml:1598",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1591", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1598", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1593",
+                "bvlc/mapping.yaml:1600",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1593",
+                        "bvlc/mapping.yaml:1600",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1596",
+                "bvlc/mapping.yaml:1603",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1596", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1603", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1598",
+                "bvlc/mapping.yaml:1605",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1598", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1605", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1606", (Way("bvlc/mapping.yaml:1607", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1613", (Way("bvlc/mapping.yaml:1614", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1610",
+        "bvlc/mapping.yaml:1617",
         (
             Way(
-                "bvlc/mapping.yaml:1614",
+                "bvlc/mapping.yaml:1621",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1614", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1621", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1616",
+                "bvlc/mapping.yaml:1623",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1616",
+                        "bvlc/mapping.yaml:1623",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1619",
+                "bvlc/mapping.yaml:1626",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1709,7 +1710,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1619",
+                        "bvlc/mapping.yaml:1626",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1718,12 +1719,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "TopK": Entry(
-        "bvlc/mapping.yaml:1629",
+        "bvlc/mapping.yaml:1636",
         (
             Way(
-                "bvlc/mapping.yaml:1630",
+                "bvlc/mapping.yaml:1637",
                 hook="top_k",
-                conditions=(Condition("bvlc/mapping.yaml:1630", "K > 1 or largest == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1637", "K > 1 or largest == 0"),),
             ),
         ),
     ),
@@ -1737,79 +1738,79 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:1110", "data.rank <= 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1640",
-                rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1640", "moves_nothing(data.shape, perm)"),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:1642",
-                rewrite="column = Reshape(data, shape=[swap[0], 1, swap[1] * swap[2], swap[3]])\nexchanged = caffe.Exchange(column, size=swap[2])\ntransposed = Reshape(exchanged, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1642", "len(swap) == 4"),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:1647",
+                rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
+                conditions=(Condition("bvlc/mapping.yaml:1647", "moves_nothing(data.shape, perm)"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1649",
+                rewrite="column = Reshape(data, shape=[swap[0], 1, swap[1] * swap[2], swap[3]])\nexchanged = caffe.Exchange(column, size=swap[2])\ntransposed = Reshape(exchanged, shape=free_batch(transposed.shape, steady))",
+                conditions=(Condition("bvlc/mapping.yaml:1649", "len(swap) == 4"),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:1654",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1647", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1654", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1658",
+        "bvlc/mapping.yaml:1665",
         (
             Way(
-                "bvlc/mapping.yaml:1659",
+                "bvlc/mapping.yaml:1666",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1662",
+        "bvlc/mapping.yaml:1669",
         (
             Way(
-                "bvlc/mapping.yaml:1666",
+                "bvlc/mapping.yaml:1673",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1666",
+                        "bvlc/mapping.yaml:1673",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1668",
+                "bvlc/mapping.yaml:1675",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1668",
+                        "bvlc/mapping.yaml:1675",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1671",
+                "bvlc/mapping.yaml:1678",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Y, Mul(Log(Sub(1.0, gate)), -1.0 if scalar(X) > 0 else 1.0))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1671", "not is_constant(condition) and is_infinite(X)"),
+                    Condition("bvlc/mapping.yaml:1678", "not is_constant(condition) and is_infinite(X)"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1675",
+                "bvlc/mapping.yaml:1682",
                 rewrite="output = Add(X, Mul(Log(Cast(condition, to=on)), -1.0 if scalar(Y) > 0 else 1.0))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1675", "not is_constant(condition) and is_infinite(Y)"),
+                    Condition("bvlc/mapping.yaml:1682", "not is_constant(condition) and is_infinite(Y)"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1677",
+                "bvlc/mapping.yaml:1684",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1677",
+                        "bvlc/mapping.yaml:1684",
                         "not is_constant(condition) and not is_infinite(X) and not is_infinite(Y)",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1679",
+                        "bvlc/mapping.yaml:1686",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1926,22 +1927,22 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1693",
-        (Way("bvlc/mapping.yaml:1694", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1700",
+        (Way("bvlc/mapping.yaml:1701", rewrite="tops[0] = Abs(bottom)"),),
         witness="Caffe 1.0",
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1697",
+        "bvlc/mapping.yaml:1704",
         (
             Way(
-                "bvlc/mapping.yaml:1709",
+                "bvlc/mapping.yaml:1716",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1709", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1716", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1714",
+                "bvlc/mapping.yaml:1721",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1714", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1721", "not has(axis)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1952,36 +1953,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1704",
+                "bvlc/mapping.yaml:1711",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1725",
+        "bvlc/mapping.yaml:1732",
         (
             Way(
-                "bvlc/mapping.yaml:1732",
+                "bvlc/mapping.yaml:1739",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1732", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1739", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1737",
+                        "bvlc/mapping.yaml:1744",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1742",
+                "bvlc/mapping.yaml:1749",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1742", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1749", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1992,14 +1993,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1751",
+        "bvlc/mapping.yaml:1758",
         (
             Way(
-                "bvlc/mapping.yaml:1752",
+                "bvlc/mapping.yaml:1759",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1754",
+                        "bvlc/mapping.yaml:1761",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -2009,24 +2010,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1760",
+        "bvlc/mapping.yaml:1767",
         (
             Way(
-                "bvlc/mapping.yaml:1773",
+                "bvlc/mapping.yaml:1780",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1773", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1780", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1775",
+                        "bvlc/mapping.yaml:1782",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1779",
+                "bvlc/mapping.yaml:1786",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1779", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1786", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2038,27 +2039,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1769",
+                "bvlc/mapping.yaml:1776",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1786",
-        (Way("bvlc/mapping.yaml:1787", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1793",
+        (Way("bvlc/mapping.yaml:1794", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1790",
+        "bvlc/mapping.yaml:1797",
         (
             Way(
-                "bvlc/mapping.yaml:1791",
+                "bvlc/mapping.yaml:1798",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1795",
+                        "bvlc/mapping.yaml:1802",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -2084,27 +2085,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1815",
+                        "bvlc/mapping.yaml:1822",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1818",
+                        "bvlc/mapping.yaml:1825",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1821",
+                        "bvlc/mapping.yaml:1828",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1824",
+                        "bvlc/mapping.yaml:1831",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1827",
+                        "bvlc/mapping.yaml:1834",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -2118,10 +2119,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1857",
+        "bvlc/mapping.yaml:1864",
         (
             Way(
-                "bvlc/mapping.yaml:1858",
+                "bvlc/mapping.yaml:1865",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2133,17 +2134,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1869",
+                        "bvlc/mapping.yaml:1876",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1872",
+                        "bvlc/mapping.yaml:1879",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1875",
+                        "bvlc/mapping.yaml:1882",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -2153,25 +2154,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1886",
-        (Way("bvlc/mapping.yaml:1887", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1893",
+        (Way("bvlc/mapping.yaml:1894", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1891",
+        "bvlc/mapping.yaml:1898",
         (
             Way(
-                "bvlc/mapping.yaml:1897",
+                "bvlc/mapping.yaml:1904",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1897", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1904", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1899",
+                "bvlc/mapping.yaml:1906",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1899", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1906", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2181,68 +2182,68 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1907",
+        "bvlc/mapping.yaml:1914",
         (
             Way(
-                "bvlc/mapping.yaml:1918",
+                "bvlc/mapping.yaml:1925",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1918",
+                        "bvlc/mapping.yaml:1925",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1920",
+                "bvlc/mapping.yaml:1927",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1920", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1927", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1922",
+                "bvlc/mapping.yaml:1929",
                 rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1922", 'operation == "SUM" and coeff == ()'),),
+                conditions=(Condition("bvlc/mapping.yaml:1929", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1924",
+                "bvlc/mapping.yaml:1931",
                 rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1924", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1931", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1926",
+                "bvlc/mapping.yaml:1933",
                 rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1926", 'operation == "PROD" and len(bottoms) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1933", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1928",
+                "bvlc/mapping.yaml:1935",
                 rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1928", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1935", 'operation == "PROD"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1932",
+                "bvlc/mapping.yaml:1939",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1932", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1939", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1911",
+                "bvlc/mapping.yaml:1918",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1914",
+                "bvlc/mapping.yaml:1921",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1960",
+        "bvlc/mapping.yaml:1967",
         (
             Way(
-                "bvlc/mapping.yaml:1961",
+                "bvlc/mapping.yaml:1968",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2250,7 +2251,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1966",
+                        "bvlc/mapping.yaml:1973",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2260,22 +2261,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1974",
+        "bvlc/mapping.yaml:1981",
         (
             Way(
-                "bvlc/mapping.yaml:1975",
+                "bvlc/mapping.yaml:1982",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1980", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1987", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1986",
+        "bvlc/mapping.yaml:1993",
         (
             Way(
-                "bvlc/mapping.yaml:1987",
+                "bvlc/mapping.yaml:1994",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2290,12 +2291,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2001",
+                        "bvlc/mapping.yaml:2008",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2004",
+                        "bvlc/mapping.yaml:2011",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2305,17 +2306,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:2019",
+        "bvlc/mapping.yaml:2026",
         (
             Way(
-                "bvlc/mapping.yaml:2033",
+                "bvlc/mapping.yaml:2040",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:2033", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2040", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2035",
+                "bvlc/mapping.yaml:2042",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:2035", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2042", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2327,22 +2328,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2029",
+                "bvlc/mapping.yaml:2036",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:2049",
+        "bvlc/mapping.yaml:2056",
         (
             Way(
-                "bvlc/mapping.yaml:2050",
+                "bvlc/mapping.yaml:2057",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2054",
+                        "bvlc/mapping.yaml:2061",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2352,40 +2353,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:2063",
+        "bvlc/mapping.yaml:2070",
         (
             Way(
-                "bvlc/mapping.yaml:2074",
+                "bvlc/mapping.yaml:2081",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:2074", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2081", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2076",
+                "bvlc/mapping.yaml:2083",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:2076", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2083", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2067",
+                "bvlc/mapping.yaml:2074",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:2070", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:2077", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:2093",
+        "bvlc/mapping.yaml:2100",
         (
             Way(
-                "bvlc/mapping.yaml:2094",
+                "bvlc/mapping.yaml:2101",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2097",
+                        "bvlc/mapping.yaml:2104",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2394,10 +2395,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:2108",
+        "bvlc/mapping.yaml:2115",
         (
             Way(
-                "bvlc/mapping.yaml:2109",
+                "bvlc/mapping.yaml:2116",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
@@ -2407,34 +2408,34 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:1178",
         (
             Way(
-                "bvlc/mapping.yaml:2182",
-                rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2182", 'pool == "MAX" and len(tops) == 1'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:2184",
-                rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2184", 'pool == "MAX" and len(tops) == 2'),),
-            ),
-            Way(
                 "bvlc/mapping.yaml:2189",
-                rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2189", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
+                conditions=(Condition("bvlc/mapping.yaml:2189", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2194",
-                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2194", 'pool == "AVE" and over == zeros(2)'),),
+                "bvlc/mapping.yaml:2191",
+                rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
+                conditions=(Condition("bvlc/mapping.yaml:2191", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
                 "bvlc/mapping.yaml:2196",
-                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2196", 'pool == "AVE" and p == zeros(2)'),),
+                rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
+                conditions=(Condition("bvlc/mapping.yaml:2196", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2198",
+                "bvlc/mapping.yaml:2201",
+                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
+                conditions=(Condition("bvlc/mapping.yaml:2201", 'pool == "AVE" and over == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2203",
+                rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
+                conditions=(Condition("bvlc/mapping.yaml:2203", 'pool == "AVE" and p == zeros(2)'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2205",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2198", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2205", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2449,47 +2450,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2154",
+                "bvlc/mapping.yaml:2161",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2157",
+                "bvlc/mapping.yaml:2164",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2160",
+                "bvlc/mapping.yaml:2167",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2163",
+                "bvlc/mapping.yaml:2170",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2166",
+                "bvlc/mapping.yaml:2173",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2169",
+                "bvlc/mapping.yaml:2176",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2172",
+                "bvlc/mapping.yaml:2179",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2175",
+                "bvlc/mapping.yaml:2182",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2178",
+                "bvlc/mapping.yaml:2185",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
@@ -2501,30 +2502,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2213",
+        "bvlc/mapping.yaml:2220",
         (
             Way(
-                "bvlc/mapping.yaml:2217",
+                "bvlc/mapping.yaml:2224",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2217", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2224", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2219",
+                "bvlc/mapping.yaml:2226",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2219", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2226", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2228",
+        "bvlc/mapping.yaml:2235",
         (
             Way(
-                "bvlc/mapping.yaml:2229",
+                "bvlc/mapping.yaml:2236",
                 rewrite="slope = in_shape(blobs[0], () if channel_shared else [bottom.shape[1]])\ntops[0] = PRelu(bottom, reshape(slope, [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2232",
+                        "bvlc/mapping.yaml:2239",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2534,44 +2535,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2268",
+        "bvlc/mapping.yaml:2275",
         (
             Way(
-                "bvlc/mapping.yaml:2269",
+                "bvlc/mapping.yaml:2276",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2273",
+        "bvlc/mapping.yaml:2280",
         (
             Way(
-                "bvlc/mapping.yaml:2274",
+                "bvlc/mapping.yaml:2281",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2284",
+        "bvlc/mapping.yaml:2291",
         (
             Way(
-                "bvlc/mapping.yaml:2300",
+                "bvlc/mapping.yaml:2307",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[1], run), shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2300", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2307", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2302",
+                        "bvlc/mapping.yaml:2309",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2308",
+                "bvlc/mapping.yaml:2315",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[0], run), shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2308", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2315", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2583,32 +2584,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2293",
+                "bvlc/mapping.yaml:2300",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2296",
+                "bvlc/mapping.yaml:2303",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2316",
-        (Way("bvlc/mapping.yaml:2317", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2323",
+        (Way("bvlc/mapping.yaml:2324", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2321",
-        (Way("bvlc/mapping.yaml:2322", rewrite=""),),
+        "bvlc/mapping.yaml:2328",
+        (Way("bvlc/mapping.yaml:2329", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2326",
+        "bvlc/mapping.yaml:2333",
         (
             Way(
-                "bvlc/mapping.yaml:2327",
+                "bvlc/mapping.yaml:2334",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2617,12 +2618,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2333",
+                        "bvlc/mapping.yaml:2340",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2336",
+                        "bvlc/mapping.yaml:2343",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2632,43 +2633,43 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2344",
+        "bvlc/mapping.yaml:2351",
         (
             Way(
-                "bvlc/mapping.yaml:2345",
+                "bvlc/mapping.yaml:2352",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2349",
-        (Way("bvlc/mapping.yaml:2350", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2356",
+        (Way("bvlc/mapping.yaml:2357", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2385",
-        (Way("bvlc/mapping.yaml:2386", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2392",
+        (Way("bvlc/mapping.yaml:2393", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2390",
+        "bvlc/mapping.yaml:2397",
         (
             Way(
-                "bvlc/mapping.yaml:2391",
+                "bvlc/mapping.yaml:2398",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2394",
+        "bvlc/mapping.yaml:2401",
         (
             Way(
-                "bvlc/mapping.yaml:2395",
+                "bvlc/mapping.yaml:2402",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2397", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2404", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),
@@ -2691,27 +2692,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1815",
+                        "bvlc/mapping.yaml:1822",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1818",
+                        "bvlc/mapping.yaml:1825",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1821",
+                        "bvlc/mapping.yaml:1828",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1824",
+                        "bvlc/mapping.yaml:1831",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1827",
+                        "bvlc/mapping.yaml:1834",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -3214,28 +3215,28 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("Reduction", "bvlc/mapping.yaml:50", "LayerParameter.reduction_param does not exist"),
     Dropped("SPP", "bvlc/mapping.yaml:62", "LayerParameter.spp_param does not exist"),
     Dropped("caffe.MaxUnpool", "bvlc/mapping.yaml:330", "kernel_shape is a list of int, an int is due"),
-    Dropped("Conv", "bvlc/mapping.yaml:481", "kernel_shape is a list of int, an int is due"),
-    Dropped("ConvTranspose", "bvlc/mapping.yaml:530", "k is a list of int, an int is due"),
-    Dropped("ConvTranspose", "bvlc/mapping.yaml:544", "k is a list of int, an int is due"),
-    Dropped("Elu", "bvlc/mapping.yaml:598", "unknown layer type 'ELU'"),
-    Dropped("Gather", "bvlc/mapping.yaml:651", "unknown layer type 'Embed'"),
-    Dropped("GroupNormalization", "bvlc/mapping.yaml:762", "unknown layer type 'Reduction'"),
-    Dropped("Identity", "bvlc/mapping.yaml:806", "unknown field of ParameterParameter 'shape'"),
-    Dropped("InstanceNormalization", "bvlc/mapping.yaml:818", "unknown layer type 'Reduction'"),
-    Dropped("LayerNormalization", "bvlc/mapping.yaml:851", "unknown layer type 'Reduction'"),
-    Dropped("LayerNormalization", "bvlc/mapping.yaml:869", "unknown layer type 'Reduction'"),
-    Dropped("MaxPool", "bvlc/mapping.yaml:1053", "kernel_shape is a list of int, an int is due"),
-    Dropped("ReduceL1", "bvlc/mapping.yaml:1277", "unknown layer type 'Reduction'"),
-    Dropped("ReduceMean", "bvlc/mapping.yaml:1333", "unknown layer type 'Reduction'"),
-    Dropped("ReduceSum", "bvlc/mapping.yaml:1370", "unknown layer type 'Reduction'"),
-    Dropped("ReduceSumSquare", "bvlc/mapping.yaml:1390", "unknown layer type 'Reduction'"),
-    Dropped("RMSNormalization", "bvlc/mapping.yaml:1420", "unknown layer type 'Reduction'"),
-    Dropped("RNN", "bvlc/mapping.yaml:1448", "unknown layer type 'Reduction'"),
+    Dropped("Conv", "bvlc/mapping.yaml:488", "kernel_shape is a list of int, an int is due"),
+    Dropped("ConvTranspose", "bvlc/mapping.yaml:537", "k is a list of int, an int is due"),
+    Dropped("ConvTranspose", "bvlc/mapping.yaml:551", "k is a list of int, an int is due"),
+    Dropped("Elu", "bvlc/mapping.yaml:605", "unknown layer type 'ELU'"),
+    Dropped("Gather", "bvlc/mapping.yaml:658", "unknown layer type 'Embed'"),
+    Dropped("GroupNormalization", "bvlc/mapping.yaml:769", "unknown layer type 'Reduction'"),
+    Dropped("Identity", "bvlc/mapping.yaml:813", "unknown field of ParameterParameter 'shape'"),
+    Dropped("InstanceNormalization", "bvlc/mapping.yaml:825", "unknown layer type 'Reduction'"),
+    Dropped("LayerNormalization", "bvlc/mapping.yaml:858", "unknown layer type 'Reduction'"),
+    Dropped("LayerNormalization", "bvlc/mapping.yaml:876", "unknown layer type 'Reduction'"),
+    Dropped("MaxPool", "bvlc/mapping.yaml:1060", "kernel_shape is a list of int, an int is due"),
+    Dropped("ReduceL1", "bvlc/mapping.yaml:1284", "unknown layer type 'Reduction'"),
+    Dropped("ReduceMean", "bvlc/mapping.yaml:1340", "unknown layer type 'Reduction'"),
+    Dropped("ReduceSum", "bvlc/mapping.yaml:1377", "unknown layer type 'Reduction'"),
+    Dropped("ReduceSumSquare", "bvlc/mapping.yaml:1397", "unknown layer type 'Reduction'"),
+    Dropped("RMSNormalization", "bvlc/mapping.yaml:1427", "unknown layer type 'Reduction'"),
+    Dropped("RNN", "bvlc/mapping.yaml:1455", "unknown layer type 'Reduction'"),
     Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:417", "unknown value of code_type 'CORNER_SIZE'"),
-    Dropped("Crop", "bvlc/mapping.yaml:1840", "unknown name 'axis'"),
-    Dropped("ImageData", "bvlc/mapping.yaml:2013", "ImageDataParameter.batch_size has default 0, 1 is expected"),
-    Dropped("MVN", "bvlc/mapping.yaml:2115", "unknown name 'eps'"),
-    Dropped("Parameter", "bvlc/mapping.yaml:2139", "unknown name 'shape'"),
+    Dropped("Crop", "bvlc/mapping.yaml:1847", "unknown name 'axis'"),
+    Dropped("ImageData", "bvlc/mapping.yaml:2020", "ImageDataParameter.batch_size has default 0, 1 is expected"),
+    Dropped("MVN", "bvlc/mapping.yaml:2122", "unknown name 'eps'"),
+    Dropped("Parameter", "bvlc/mapping.yaml:2146", "unknown name 'shape'"),
 )
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml

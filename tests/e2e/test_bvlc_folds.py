@@ -40,6 +40,13 @@ CASES = {
     "a = Mul(x, 2.0); b = Mul(z, -3.0); y = Add(b, a)": "Eltwise",
     "a = Mul(x, 2.0); y = Sub(a, z)": "Eltwise",
     "a = Mul(x, 2.0); y = Sub(z, a)": "Eltwise",
+    # Sums of sums and products of products, in their order.
+    "a = Mul(x, z); b = Abs(x); y = Mul(b, a)": "AbsVal Eltwise",
+    "a = Mul(x, z); b = Abs(x); e = Mul(a, b); f = Exp(z); y = Mul(e, f)": "AbsVal Exp Eltwise",
+    "a = Add(x, z); b = Abs(x); e = Sub(b, a); f = Exp(z); y = Add(e, f)": "AbsVal Exp Eltwise",
+    "a = Mul(x, 2.0); b = Add(a, z); e = Exp(z); y = Sub(e, b)": "Exp Eltwise",
+    "a = Sub(x, z); b = Mul(a, 2.0); e = Abs(z); y = Add(b, e)": "Eltwise AbsVal Eltwise",
+    "a = Add(x, z); b = Relu(a); y = Add(b, a)": "Eltwise ReLU Eltwise",
     "a = Reshape(x, shape=(0, 60)); b = Relu(a); y = Reshape(b, shape=(2, 3, 20))": "Reshape ReLU Reshape",
     "a = Reshape(x, shape=(0, 60)); b = Reshape(a, shape=(0, 6, 10)); y = Relu(b)": "Reshape ReLU",
     "a = Unsqueeze(x, axes=(0,)); b = Squeeze(a, axes=(0,)); y = Relu(b)": "ReLU",
