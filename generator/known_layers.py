@@ -14,7 +14,7 @@ from caffeforge.generator.proto import SCALARS
 from caffeforge.generator.yaml_reader import YamlReader
 from caffeforge.generator.yaml_source import Mapping, Node, Scalar
 
-LIKE = ("message", "layers", "ops", "fallback", "example")  # what an entry may have from another
+LIKE = ("message", "layers", "ops", "fallback", "example", "in_place")  # what an entry may have from another
 KEYS = ("field", "adds", "types", "like", "like_type", "note", "source", *LIKE)
 
 
@@ -61,6 +61,7 @@ class KnownLayer:
         ops: for each op the alternative, or the list of alternatives, that writes it.
         fallback: likewise, where the base cannot write it.
         example: applications of these ops.
+        in_place: whether a net may have such a layer in place, one blob as bottom and top.
     """
 
     id: Scalar
@@ -75,6 +76,7 @@ class KnownLayer:
     ops: tuple[tuple[Scalar, Node], ...]
     fallback: tuple[tuple[Scalar, Node], ...]
     example: tuple[Scalar, ...]
+    in_place: bool
 
 
 def read(root: Mapping, diagnostics: Diagnostics) -> list[KnownLayer]:
@@ -110,7 +112,14 @@ class _Reader(YamlReader):
             self._entries(entry, "ops"),
             self._entries(entry, "fallback"),
             self._words(example) if example is not None else (),
+            self._yes(entry.get("in_place")),
         )
+
+    def _yes(self, node: Node | None) -> bool:
+        """Read ``true``; what is left out is false."""
+        if node is not None and self._text(node, "true") != "true":
+            self._expected(node, "true")
+        return node is not None
 
     def _other(self, entry: Mapping, root: Mapping) -> Mapping:
         """Return the entry that ``like:`` names, an empty one without it."""

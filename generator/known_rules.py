@@ -17,6 +17,8 @@ def lay_over(base: Mapping, fits: Iterable[Fitted]) -> Mapping:
     for fit in fits:
         of_base = fit.known.adds and not fit.known.like_type
         base = _amended(base, fit) if of_base else _with_types(base, fit)
+        if fit.known.in_place:
+            base = _with_in_place(base, fit)
         for ways, rule in ((fit.ops, _before), (fit.fallback, _behind)):
             for op, node in ways:
                 entry = rule(node, _entry(base, "ops", op.text))
@@ -34,6 +36,14 @@ def _with_types(base: Mapping, fit: Fitted) -> Mapping:
     if like is not None:
         rule = _joined(like, rule) if isinstance(rule, Mapping) else like
     return _with(base, "layers", [(word, rule) for word in fit.types if rule is not None])
+
+
+def _with_in_place(base: Mapping, fit: Fitted) -> Mapping:
+    """Return a mapping by which nets may have the types in place when they are read."""
+    net = base.get("net")
+    held = net.get("takes_in_place") if isinstance(net, Mapping) else None
+    types = Sequence((*(held.items if isinstance(held, Sequence) else ()), *fit.types), fit.known.id.position)
+    return _with(base, "net", [(Scalar("takes_in_place", fit.known.id.position), types)])
 
 
 def _amended(base: Mapping, fit: Fitted) -> Mapping:

@@ -63,18 +63,24 @@ def hub_from_net(
 
 def _check_types(net: Net, backend: Backend) -> None:
     unknown: dict[str, list[str]] = {}
+    where = ""
     for layer in net.layers:
         if layer.type not in backend.readers:
             unknown.setdefault(layer.type, []).append(layer.name)
+            where = where or layer.origin.source
     files = {kind: names for kind, names in unknown.items() if kind in backend.net.data}
     if files:
         listed = "; ".join(f"{kind} ({', '.join(names[:3])})" for kind, names in files.items())
         hint = "put an Input layer with the same top in their place: input_param { shape { dim: ... } }"
-        raise ReadError(f"the net does not tell the shape of what these layers load: {listed}", hint=hint)
+        raise ReadError(
+            f"the net does not tell the shape of what these layers load: {listed}", where=where, hint=hint
+        )
     if unknown:
         listed = "; ".join(f"{kind} ({', '.join(names[:3])})" for kind, names in unknown.items())
         hint = "cut the net before them, or add their meaning under layers: of the mapping"
-        raise ReadError(f"no rule of {backend.name} tells what these layers compute: {listed}", hint=hint)
+        raise ReadError(
+            f"no rule of {backend.name} tells what these layers compute: {listed}", where=where, hint=hint
+        )
 
 
 class _Reading:

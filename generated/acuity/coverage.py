@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1189",
+        "schemas/known_layers.yaml:1197",
         (
             Way(
-                "schemas/known_layers.yaml:1190",
+                "schemas/known_layers.yaml:1198",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1190",
+                        "schemas/known_layers.yaml:1198",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1192",
+                        "schemas/known_layers.yaml:1200",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:163",
+        "schemas/known_layers.yaml:166",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:164",
+                "schemas/known_layers.yaml:167",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2294",
+        "schemas/known_layers.yaml:2307",
         (
             Way(
-                "schemas/known_layers.yaml:2295",
+                "schemas/known_layers.yaml:2308",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2295", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2308", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -348,12 +348,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:192",
+        "schemas/known_layers.yaml:196",
         (
             Way(
-                "schemas/known_layers.yaml:193",
+                "schemas/known_layers.yaml:197",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:193", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:197", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:412",
@@ -1010,18 +1010,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1205",
+        "schemas/known_layers.yaml:1213",
         (
             Way(
-                "schemas/known_layers.yaml:1206",
+                "schemas/known_layers.yaml:1214",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1206",
+                        "schemas/known_layers.yaml:1214",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1208",
+                        "schemas/known_layers.yaml:1216",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1614,16 +1614,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1790",
+        "schemas/known_layers.yaml:1800",
         (
             Way(
-                "schemas/known_layers.yaml:1791",
+                "schemas/known_layers.yaml:1801",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1794", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1804", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1796",
+                        "schemas/known_layers.yaml:1806",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1822,12 +1822,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1109",
+        "schemas/known_layers.yaml:1117",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1118",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1110", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1912,18 +1912,18 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2027",
-        (Way("schemas/known_layers.yaml:2028", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2040",
+        (Way("schemas/known_layers.yaml:2041", layers=("Swish",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1284",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1285",
+                "schemas/known_layers.yaml:1293",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1294",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1932,29 +1932,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:341",
+        "schemas/known_layers.yaml:345",
         (
             Way(
-                "schemas/known_layers.yaml:342",
+                "schemas/known_layers.yaml:346",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:342", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:346", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:353",
+                "schemas/known_layers.yaml:357",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:353", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:357", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:924",
+        "schemas/known_layers.yaml:932",
         (
             Way(
-                "schemas/known_layers.yaml:925",
+                "schemas/known_layers.yaml:933",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:925",
+                        "schemas/known_layers.yaml:933",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1962,18 +1962,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1849",
-        (Way("schemas/known_layers.yaml:1850", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1859",
+        (Way("schemas/known_layers.yaml:1860", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1369",
+        "schemas/known_layers.yaml:1377",
         (
             Way(
-                "schemas/known_layers.yaml:1370",
+                "schemas/known_layers.yaml:1378",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1371",
+                        "schemas/known_layers.yaml:1379",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1982,14 +1982,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:646",
+        "schemas/known_layers.yaml:653",
         (
             Way(
-                "schemas/known_layers.yaml:647",
+                "schemas/known_layers.yaml:654",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:647",
+                        "schemas/known_layers.yaml:654",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2575,7 +2575,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1178",
+        "schemas/known_layers.yaml:1186",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2665,7 +2665,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1186",
+                "schemas/known_layers.yaml:1194",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2921,43 +2921,43 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2021",
-        (Way("schemas/known_layers.yaml:2023", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2033",
+        (Way("schemas/known_layers.yaml:2036", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:181",
+        "schemas/known_layers.yaml:184",
         (
             Way(
-                "schemas/known_layers.yaml:183",
+                "schemas/known_layers.yaml:187",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:185",
+                        "schemas/known_layers.yaml:189",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:186", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:190", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:153",
+        "schemas/known_layers.yaml:155",
         (
             Way(
-                "schemas/known_layers.yaml:155",
+                "schemas/known_layers.yaml:158",
                 rewrite="tops[0] = Add(Mul(bottom, reshape(blobs[0], c)), reshape(blobs[1], c))",
                 let=(("c", "[bottom.shape[1]] + ones(bottom.rank - 2)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:157",
+                        "schemas/known_layers.yaml:160",
                         'bn_mode == "INFERENCE"',
                         "statistics of the batch are for training - bn_mode must be INFERENCE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:158",
+                        "schemas/known_layers.yaml:161",
                         "len(blobs) == 2",
                         "two blobs are due: factor and offset",
                     ),
@@ -2966,10 +2966,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2279",
+        "schemas/known_layers.yaml:2292",
         (
             Way(
-                "schemas/known_layers.yaml:2281",
+                "schemas/known_layers.yaml:2294",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2978,17 +2978,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2282",
+                        "schemas/known_layers.yaml:2295",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2283",
+                        "schemas/known_layers.yaml:2296",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2284",
+                        "schemas/known_layers.yaml:2297",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -2997,15 +2997,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1883",
+        "schemas/known_layers.yaml:1895",
         (
             Way(
-                "schemas/known_layers.yaml:1885",
+                "schemas/known_layers.yaml:1897",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1903",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3015,14 +3015,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1100",
+        "schemas/known_layers.yaml:1108",
         (
             Way(
-                "schemas/known_layers.yaml:1102",
+                "schemas/known_layers.yaml:1110",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1105",
+                        "schemas/known_layers.yaml:1113",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3032,10 +3032,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1253",
+        "schemas/known_layers.yaml:1261",
         (
             Way(
-                "schemas/known_layers.yaml:1255",
+                "schemas/known_layers.yaml:1263",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3043,27 +3043,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1261",
+                        "schemas/known_layers.yaml:1269",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1263",
+                        "schemas/known_layers.yaml:1271",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1265",
+                        "schemas/known_layers.yaml:1273",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1267",
+                        "schemas/known_layers.yaml:1275",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1269",
+                        "schemas/known_layers.yaml:1277",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3073,20 +3073,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:316",
+        "schemas/known_layers.yaml:320",
         (
             Way(
-                "schemas/known_layers.yaml:318",
+                "schemas/known_layers.yaml:322",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:321",
+                        "schemas/known_layers.yaml:325",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:323", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:327", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:325",
+                        "schemas/known_layers.yaml:329",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3096,20 +3096,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:906",
+        "schemas/known_layers.yaml:914",
         (
             Way(
-                "schemas/known_layers.yaml:908",
+                "schemas/known_layers.yaml:916",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:912",
+                        "schemas/known_layers.yaml:920",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:914",
+                        "schemas/known_layers.yaml:922",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3137,10 +3137,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1782",
+        "schemas/known_layers.yaml:1792",
         (
             Way(
-                "schemas/known_layers.yaml:1784",
+                "schemas/known_layers.yaml:1794",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3148,19 +3148,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1841",
+        "schemas/known_layers.yaml:1851",
         (
             Way(
-                "schemas/known_layers.yaml:1843",
+                "schemas/known_layers.yaml:1853",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1845",
+                        "schemas/known_layers.yaml:1855",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1846",
+                        "schemas/known_layers.yaml:1856",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3169,52 +3169,52 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1357",
+        "schemas/known_layers.yaml:1365",
         (
             Way(
-                "schemas/known_layers.yaml:1364",
+                "schemas/known_layers.yaml:1372",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1364", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1372", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1366",
+                "schemas/known_layers.yaml:1374",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1366", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1374", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1361",
+                "schemas/known_layers.yaml:1369",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1362",
+                "schemas/known_layers.yaml:1370",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:637",
+        "schemas/known_layers.yaml:644",
         (
             Way(
-                "schemas/known_layers.yaml:639",
+                "schemas/known_layers.yaml:646",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:640",
+                        "schemas/known_layers.yaml:647",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:641",
+                        "schemas/known_layers.yaml:648",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:643",
+                        "schemas/known_layers.yaml:650",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),

@@ -71,7 +71,7 @@ BACKEND: Final = Backend(
         ),
         views=("Concat", "Flatten", "Reshape", "Slice", "Split"),
         shared=("Bias", "Convolution", "Deconvolution", "Embed", "InnerProduct", "PReLU", "Scale"),
-        takes_in_place=("MVN", "Softmax"),
+        takes_in_place=("MVN", "Softmax", "BN"),
         training=(
             "Accuracy",
             "ContrastiveLoss",

@@ -72,7 +72,7 @@ BACKEND: Final = Backend(
         ),
         views=("Concat", "Flatten", "Reshape", "Slice", "Split"),
         shared=("Bias", "Convolution", "Deconvolution", "Embed", "InnerProduct", "PReLU", "Scale"),
-        takes_in_place=("Clip", "MVN", "Softmax", "Swish"),
+        takes_in_place=("Clip", "MVN", "Softmax", "Swish", "BN"),
         training=(
             "Accuracy",
             "ContrastiveLoss",

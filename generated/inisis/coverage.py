@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1189",
+        "schemas/known_layers.yaml:1197",
         (
             Way(
-                "schemas/known_layers.yaml:1190",
+                "schemas/known_layers.yaml:1198",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1190",
+                        "schemas/known_layers.yaml:1198",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1192",
+                        "schemas/known_layers.yaml:1200",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -291,12 +291,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:801",
+        "schemas/known_layers.yaml:808",
         (
             Way(
-                "schemas/known_layers.yaml:802",
+                "schemas/known_layers.yaml:809",
                 layers=("MaxUnPool",),
-                conditions=(Condition("schemas/known_layers.yaml:802", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:809", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -346,14 +346,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:1561",
+        "schemas/known_layers.yaml:1570",
         (
             Way(
-                "schemas/known_layers.yaml:1562",
+                "schemas/known_layers.yaml:1571",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1562",
+                        "schemas/known_layers.yaml:1571",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -796,9 +796,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:511",
+        "schemas/known_layers.yaml:516",
         (
-            Way("schemas/known_layers.yaml:512", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:517", layers=("HardSigmoid",)),
             Way("bvlc/mapping.yaml:802", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
     ),
@@ -1013,18 +1013,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1205",
+        "schemas/known_layers.yaml:1213",
         (
             Way(
-                "schemas/known_layers.yaml:1206",
+                "schemas/known_layers.yaml:1214",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1206",
+                        "schemas/known_layers.yaml:1214",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1208",
+                        "schemas/known_layers.yaml:1216",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1265,10 +1265,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:954",
+        "schemas/known_layers.yaml:962",
         (
             Way(
-                "schemas/known_layers.yaml:955",
+                "schemas/known_layers.yaml:963",
                 layers=("Pad",),
                 let=(
                     ("each", "pad_pairs(pads, axes, data.rank)"),
@@ -1276,11 +1276,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:958",
+                        "schemas/known_layers.yaml:966",
                         'data.rank == 4 and mode in ["constant", "edge", "reflect"]',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:960",
+                        "schemas/known_layers.yaml:968",
                         "each[:2] == [(0, 0), (0, 0)] and min(sides) >= 0",
                         "height and width are padded here alone",
                     ),
@@ -1831,12 +1831,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1109",
+        "schemas/known_layers.yaml:1117",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1118",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1110", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1857,12 +1857,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2066",
+        "schemas/known_layers.yaml:2079",
         (
             Way(
-                "schemas/known_layers.yaml:2067",
+                "schemas/known_layers.yaml:2080",
                 layers=("Unsqueeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2067", "len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2080", "len(axes) == 1"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1666",
@@ -1926,14 +1926,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1284",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1285",
+                "schemas/known_layers.yaml:1293",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1294",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1942,29 +1942,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:341",
+        "schemas/known_layers.yaml:345",
         (
             Way(
-                "schemas/known_layers.yaml:342",
+                "schemas/known_layers.yaml:346",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:342", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:346", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:353",
+                "schemas/known_layers.yaml:357",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:353", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:357", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:924",
+        "schemas/known_layers.yaml:932",
         (
             Way(
-                "schemas/known_layers.yaml:925",
+                "schemas/known_layers.yaml:933",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:925",
+                        "schemas/known_layers.yaml:933",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1972,12 +1972,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:530",
-        (Way("schemas/known_layers.yaml:530", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:537",
+        (Way("schemas/known_layers.yaml:537", layers=("HardSwish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1400",
-        (Way("schemas/known_layers.yaml:1401", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1408",
+        (Way("schemas/known_layers.yaml:1409", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
         "schemas/known_layers.yaml:82",
@@ -2002,16 +2002,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2167",
+                "schemas/known_layers.yaml:2180",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2167",
+                        "schemas/known_layers.yaml:2180",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2171",
+                        "schemas/known_layers.yaml:2184",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2020,24 +2020,24 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1139",
+        "schemas/known_layers.yaml:1147",
         (
             Way(
-                "schemas/known_layers.yaml:1140",
+                "schemas/known_layers.yaml:1148",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1140", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1148", 'mode == "CRD"'),),
             ),
         ),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1369",
+        "schemas/known_layers.yaml:1377",
         (
             Way(
-                "schemas/known_layers.yaml:1370",
+                "schemas/known_layers.yaml:1378",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1371",
+                        "schemas/known_layers.yaml:1379",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2624,7 +2624,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1178",
+        "schemas/known_layers.yaml:1186",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2714,7 +2714,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1186",
+                "schemas/known_layers.yaml:1194",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2970,14 +2970,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1100",
+        "schemas/known_layers.yaml:1108",
         (
             Way(
-                "schemas/known_layers.yaml:1102",
+                "schemas/known_layers.yaml:1110",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1105",
+                        "schemas/known_layers.yaml:1113",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2987,10 +2987,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1253",
+        "schemas/known_layers.yaml:1261",
         (
             Way(
-                "schemas/known_layers.yaml:1255",
+                "schemas/known_layers.yaml:1263",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2998,27 +2998,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1261",
+                        "schemas/known_layers.yaml:1269",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1263",
+                        "schemas/known_layers.yaml:1271",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1265",
+                        "schemas/known_layers.yaml:1273",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1267",
+                        "schemas/known_layers.yaml:1275",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1269",
+                        "schemas/known_layers.yaml:1277",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3028,20 +3028,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:316",
+        "schemas/known_layers.yaml:320",
         (
             Way(
-                "schemas/known_layers.yaml:318",
+                "schemas/known_layers.yaml:322",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:321",
+                        "schemas/known_layers.yaml:325",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:323", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:327", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:325",
+                        "schemas/known_layers.yaml:329",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3051,20 +3051,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:906",
+        "schemas/known_layers.yaml:914",
         (
             Way(
-                "schemas/known_layers.yaml:908",
+                "schemas/known_layers.yaml:916",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:912",
+                        "schemas/known_layers.yaml:920",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:914",
+                        "schemas/known_layers.yaml:922",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3074,19 +3074,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:528",
-        (Way("schemas/known_layers.yaml:529", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:534",
+        (Way("schemas/known_layers.yaml:536", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1393",
+        "schemas/known_layers.yaml:1401",
         (
             Way(
-                "schemas/known_layers.yaml:1395",
+                "schemas/known_layers.yaml:1403",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1397",
+                        "schemas/known_layers.yaml:1405",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3095,15 +3095,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2156",
+        "schemas/known_layers.yaml:2169",
         (
             Way(
-                "schemas/known_layers.yaml:2158",
+                "schemas/known_layers.yaml:2171",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2161",
+                        "schemas/known_layers.yaml:2174",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3113,29 +3113,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:508",
+        "schemas/known_layers.yaml:512",
         (
             Way(
-                "schemas/known_layers.yaml:509",
+                "schemas/known_layers.yaml:514",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2063",
-        (Way("schemas/known_layers.yaml:2064", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
+        "schemas/known_layers.yaml:2076",
+        (Way("schemas/known_layers.yaml:2077", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1552",
+        "schemas/known_layers.yaml:1560",
         (
             Way(
-                "schemas/known_layers.yaml:1554",
+                "schemas/known_layers.yaml:1563",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1558",
+                        "schemas/known_layers.yaml:1567",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3145,10 +3145,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:942",
+        "schemas/known_layers.yaml:950",
         (
             Way(
-                "schemas/known_layers.yaml:944",
+                "schemas/known_layers.yaml:952",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=mode, constant_value=pad_value)",
                 let=(
                     ("pads", "[0, 0, pad_u, pad_l, 0, 0, pad_d, pad_r]"),
@@ -3156,17 +3156,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:946",
+                        "schemas/known_layers.yaml:954",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:947",
+                        "schemas/known_layers.yaml:955",
                         "min([pad_u, pad_d, pad_l, pad_r]) >= 0",
                         "negative pads are not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:948",
+                        "schemas/known_layers.yaml:956",
                         'pad_type == "CONSTANT" or pad_value == 0',
                         "pad_value is for CONSTANT",
                     ),
@@ -3207,20 +3207,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "MaxUnPool": Entry(
-        "schemas/known_layers.yaml:787",
+        "schemas/known_layers.yaml:794",
         (
             Way(
-                "schemas/known_layers.yaml:789",
+                "schemas/known_layers.yaml:796",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(zeros_there, places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0, dst_h, dst_w])',
                 let=(("c", "bottoms[0].shape[:2]"), ("zeros_there", "full(c + [dst_h * dst_w], 0.0)")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:791",
+                        "schemas/known_layers.yaml:798",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:792",
+                        "schemas/known_layers.yaml:799",
                         "dst_h > 0 and dst_w > 0",
                         "dst_h and dst_w are due",
                     ),
@@ -3230,14 +3230,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1132",
+        "schemas/known_layers.yaml:1140",
         (
             Way(
-                "schemas/known_layers.yaml:1134",
+                "schemas/known_layers.yaml:1142",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1136",
+                        "schemas/known_layers.yaml:1144",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3247,28 +3247,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1357",
+        "schemas/known_layers.yaml:1365",
         (
             Way(
-                "schemas/known_layers.yaml:1364",
+                "schemas/known_layers.yaml:1372",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1364", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1372", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1366",
+                "schemas/known_layers.yaml:1374",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1366", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1374", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1361",
+                "schemas/known_layers.yaml:1369",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1362",
+                "schemas/known_layers.yaml:1370",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),

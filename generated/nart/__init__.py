@@ -69,7 +69,7 @@ BACKEND: Final = Backend(
         ),
         views=("Concat", "Reshape", "Slice", "Split"),
         shared=("Bias", "Convolution", "Deconvolution", "InnerProduct", "PReLU", "Scale"),
-        takes_in_place=("MVN", "Softmax"),
+        takes_in_place=("MVN", "Softmax", "HSigmoid", "HSwish", "BN", "ReLU6", "Clip"),
         training=(
             "Accuracy",
             "ContrastiveLoss",

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1189",
+        "schemas/known_layers.yaml:1197",
         (
             Way(
-                "schemas/known_layers.yaml:1190",
+                "schemas/known_layers.yaml:1198",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1190",
+                        "schemas/known_layers.yaml:1198",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1192",
+                        "schemas/known_layers.yaml:1200",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:111",
+        "schemas/known_layers.yaml:112",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:112",
+                "schemas/known_layers.yaml:113",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -344,16 +344,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:193",
+                "schemas/known_layers.yaml:197",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:193", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:197", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1562",
+                "schemas/known_layers.yaml:1571",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1562",
+                        "schemas/known_layers.yaml:1571",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -421,24 +421,24 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:544",
+        "schemas/known_layers.yaml:551",
         (
             Way(
-                "schemas/known_layers.yaml:545",
+                "schemas/known_layers.yaml:552",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:545",
+                        "schemas/known_layers.yaml:552",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:222",
+                "schemas/known_layers.yaml:226",
                 layers=("Convolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:222",
+                        "schemas/known_layers.yaml:226",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -760,9 +760,9 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("bvlc/mapping.yaml:765", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "schemas/known_layers.yaml:495",
+        "schemas/known_layers.yaml:499",
         (
-            Way("schemas/known_layers.yaml:496", layers=("GroupNorm", "Scale")),
+            Way("schemas/known_layers.yaml:500", layers=("GroupNorm", "Scale")),
             Way(
                 "bvlc/mapping.yaml:769",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
@@ -772,14 +772,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:521",
+        "schemas/known_layers.yaml:527",
         (
             Way(
-                "schemas/known_layers.yaml:522",
+                "schemas/known_layers.yaml:528",
                 layers=("HSigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:522",
+                        "schemas/known_layers.yaml:528",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
@@ -864,14 +864,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:741",
+        "schemas/known_layers.yaml:748",
         (
             Way(
-                "schemas/known_layers.yaml:742",
+                "schemas/known_layers.yaml:749",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:742",
+                        "schemas/known_layers.yaml:749",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -1006,18 +1006,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1205",
+        "schemas/known_layers.yaml:1213",
         (
             Way(
-                "schemas/known_layers.yaml:1206",
+                "schemas/known_layers.yaml:1214",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1206",
+                        "schemas/known_layers.yaml:1214",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1208",
+                        "schemas/known_layers.yaml:1216",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1253,14 +1253,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:986",
+        "schemas/known_layers.yaml:994",
         (
             Way(
-                "schemas/known_layers.yaml:987",
+                "schemas/known_layers.yaml:995",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:987", 'mode in ["constant", "reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:995", 'mode in ["constant", "reflect", "edge"]'),
                 ),
             ),
             Way(
@@ -1785,9 +1785,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2054",
+        "schemas/known_layers.yaml:2067",
         (
-            Way("schemas/known_layers.yaml:2055", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2068", layers=("Transpose",)),
             Way(
                 "bvlc/mapping.yaml:1647",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
@@ -1871,34 +1871,34 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:530",
-        (Way("schemas/known_layers.yaml:530", layers=("HSwish",)),),
+        "schemas/known_layers.yaml:537",
+        (Way("schemas/known_layers.yaml:537", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1849",
-        (Way("schemas/known_layers.yaml:1850", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1859",
+        (Way("schemas/known_layers.yaml:1860", layers=("ROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2166",
+        "schemas/known_layers.yaml:2179",
         (
             Way(
-                "schemas/known_layers.yaml:2167",
+                "schemas/known_layers.yaml:2180",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2167",
+                        "schemas/known_layers.yaml:2180",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2171",
+                        "schemas/known_layers.yaml:2184",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1676",
+                "schemas/known_layers.yaml:1686",
                 layers=("Resize",),
                 let=(
                     ("lower", 'mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)'),
@@ -1906,43 +1906,43 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1679",
+                        "schemas/known_layers.yaml:1689",
                         "X.rank == 4 and X.shape[1] == Y.shape[1] and (lower or aligned)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:886",
+                "schemas/known_layers.yaml:894",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:886",
+                        "schemas/known_layers.yaml:894",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:890",
+                        "schemas/known_layers.yaml:898",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:867",
+                "schemas/known_layers.yaml:875",
                 layers=("NNInterp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:867",
+                        "schemas/known_layers.yaml:875",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:647",
+                "schemas/known_layers.yaml:654",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:647",
+                        "schemas/known_layers.yaml:654",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1950,16 +1950,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1400",
-        (Way("schemas/known_layers.yaml:1401", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1408",
+        (Way("schemas/known_layers.yaml:1409", layers=("PSROIPooling",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2011",
+        "schemas/known_layers.yaml:2023",
         (
             Way(
-                "schemas/known_layers.yaml:2012",
+                "schemas/known_layers.yaml:2024",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2012", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2024", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -2110,10 +2110,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "schemas/known_layers.yaml:213",
+        "schemas/known_layers.yaml:217",
         (
             Way(
-                "schemas/known_layers.yaml:215",
+                "schemas/known_layers.yaml:219",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2151,7 +2151,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:219",
+                        "schemas/known_layers.yaml:223",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2426,7 +2426,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1178",
+        "schemas/known_layers.yaml:1186",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2516,7 +2516,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1186",
+                "schemas/known_layers.yaml:1194",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2714,10 +2714,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:537",
+        "schemas/known_layers.yaml:544",
         (
             Way(
-                "schemas/known_layers.yaml:540",
+                "schemas/known_layers.yaml:547",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2755,7 +2755,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:219",
+                        "schemas/known_layers.yaml:223",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2764,33 +2764,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HSigmoid": Entry(
-        "schemas/known_layers.yaml:518",
+        "schemas/known_layers.yaml:523",
         (
             Way(
-                "schemas/known_layers.yaml:519",
+                "schemas/known_layers.yaml:525",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:528",
-        (Way("schemas/known_layers.yaml:529", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:534",
+        (Way("schemas/known_layers.yaml:536", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1841",
+        "schemas/known_layers.yaml:1851",
         (
             Way(
-                "schemas/known_layers.yaml:1843",
+                "schemas/known_layers.yaml:1853",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1845",
+                        "schemas/known_layers.yaml:1855",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1846",
+                        "schemas/known_layers.yaml:1856",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2799,24 +2799,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:637",
+        "schemas/known_layers.yaml:644",
         (
             Way(
-                "schemas/known_layers.yaml:639",
+                "schemas/known_layers.yaml:646",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:640",
+                        "schemas/known_layers.yaml:647",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:641",
+                        "schemas/known_layers.yaml:648",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:643",
+                        "schemas/known_layers.yaml:650",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -2825,14 +2825,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1393",
+        "schemas/known_layers.yaml:1401",
         (
             Way(
-                "schemas/known_layers.yaml:1395",
+                "schemas/known_layers.yaml:1403",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1397",
+                        "schemas/known_layers.yaml:1405",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2841,24 +2841,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNInterp": Entry(
-        "schemas/known_layers.yaml:857",
+        "schemas/known_layers.yaml:865",
         (
             Way(
-                "schemas/known_layers.yaml:859",
+                "schemas/known_layers.yaml:867",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:860",
+                        "schemas/known_layers.yaml:868",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:861",
+                        "schemas/known_layers.yaml:869",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "factors and pads are not known; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:863",
+                        "schemas/known_layers.yaml:871",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -2867,15 +2867,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:877",
+        "schemas/known_layers.yaml:885",
         (
             Way(
-                "schemas/known_layers.yaml:879",
+                "schemas/known_layers.yaml:887",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:880",
+                        "schemas/known_layers.yaml:888",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -2884,15 +2884,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1883",
+        "schemas/known_layers.yaml:1895",
         (
             Way(
-                "schemas/known_layers.yaml:1885",
+                "schemas/known_layers.yaml:1897",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1903",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -2905,17 +2905,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:101",
         (
             Way(
-                "schemas/known_layers.yaml:103",
+                "schemas/known_layers.yaml:104",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=var_eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:105",
+                        "schemas/known_layers.yaml:106",
                         "moving_average",
                         "statistics of the batch are for training - moving_average must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:106",
+                        "schemas/known_layers.yaml:107",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -2924,14 +2924,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2048",
+        "schemas/known_layers.yaml:2061",
         (
             Way(
-                "schemas/known_layers.yaml:2050",
+                "schemas/known_layers.yaml:2063",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2051",
+                        "schemas/known_layers.yaml:2064",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -2940,14 +2940,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1552",
+        "schemas/known_layers.yaml:1560",
         (
             Way(
-                "schemas/known_layers.yaml:1554",
+                "schemas/known_layers.yaml:1563",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1558",
+                        "schemas/known_layers.yaml:1567",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -2957,15 +2957,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "GroupNorm": Entry(
-        "schemas/known_layers.yaml:487",
+        "schemas/known_layers.yaml:491",
         (
             Way(
-                "schemas/known_layers.yaml:489",
+                "schemas/known_layers.yaml:493",
                 rewrite="tops[0] = GroupNormalization(bottom, full(c, 1.0), full(c, 0.0), num_groups=group_num, epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:490",
+                        "schemas/known_layers.yaml:494",
                         "group_num > 0 and bottom.shape[1] % group_num == 0",
                         "group_num does not divide the channels",
                     ),
@@ -2974,36 +2974,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1665",
+        "schemas/known_layers.yaml:1675",
         (
             Way(
-                "schemas/known_layers.yaml:1670",
+                "schemas/known_layers.yaml:1680",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
-                conditions=(Condition("schemas/known_layers.yaml:1670", "interp_mode == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1680", "interp_mode == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1672",
+                "schemas/known_layers.yaml:1682",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
-                conditions=(Condition("schemas/known_layers.yaml:1672", "interp_mode != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1682", "interp_mode != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1668",
+                "schemas/known_layers.yaml:1678",
                 "bottom.rank == 4 and height > 0 and width > 0",
                 "height and width are due, and a blob of four axes",
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:731",
+        "schemas/known_layers.yaml:738",
         (
             Way(
-                "schemas/known_layers.yaml:733",
+                "schemas/known_layers.yaml:740",
                 rewrite='a = Transpose(bottoms[0], perm=[1, 0]) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=[1, 0]) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:735",
+                        "schemas/known_layers.yaml:742",
                         "len(bottoms) == 2 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices are due",
                     ),
@@ -3012,10 +3012,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:1974",
+        "schemas/known_layers.yaml:1986",
         (
             Way(
-                "schemas/known_layers.yaml:1976",
+                "schemas/known_layers.yaml:1988",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3024,12 +3024,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1977",
+                        "schemas/known_layers.yaml:1989",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1978",
+                        "schemas/known_layers.yaml:1990",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3038,24 +3038,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2008",
+        "schemas/known_layers.yaml:2020",
         (
             Way(
-                "schemas/known_layers.yaml:2009",
+                "schemas/known_layers.yaml:2021",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=upsample, mode='CRD')",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2156",
+        "schemas/known_layers.yaml:2169",
         (
             Way(
-                "schemas/known_layers.yaml:2158",
+                "schemas/known_layers.yaml:2171",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2161",
+                        "schemas/known_layers.yaml:2174",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3065,20 +3065,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:977",
+        "schemas/known_layers.yaml:985",
         (
             Way(
-                "schemas/known_layers.yaml:979",
+                "schemas/known_layers.yaml:987",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=how, constant_value=value)",
                 let=(("how", 'mode if has(mode) else "constant"'),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:982",
+                        "schemas/known_layers.yaml:990",
                         'how in ["constant", "reflect", "edge"]',
                         "mode is constant, reflect or edge",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:983",
+                        "schemas/known_layers.yaml:991",
                         "len(pads) == 2 * bottom.rank",
                         "pads has a beginning and an end for each axis",
                     ),
@@ -3087,15 +3087,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:175",
+        "schemas/known_layers.yaml:178",
         (
             Way(
-                "schemas/known_layers.yaml:1885",
+                "schemas/known_layers.yaml:1897",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1903",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3105,26 +3105,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:181",
+        "schemas/known_layers.yaml:184",
         (
             Way(
-                "schemas/known_layers.yaml:183",
+                "schemas/known_layers.yaml:187",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:185",
+                        "schemas/known_layers.yaml:189",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:186", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:190", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:1864",
-        (Way("schemas/known_layers.yaml:1865", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:1875",
+        (Way("schemas/known_layers.yaml:1876", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
 }
 

@@ -276,12 +276,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2294",
+        "schemas/known_layers.yaml:2307",
         (
             Way(
-                "schemas/known_layers.yaml:2295",
+                "schemas/known_layers.yaml:2308",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2295", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2308", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1783,9 +1783,9 @@ OPS: Final[Mapping[str, Entry]] = {
         "nnie/mapping.yaml:27",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1118",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1110", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1900,14 +1900,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:924",
+        "schemas/known_layers.yaml:932",
         (
             Way(
-                "schemas/known_layers.yaml:925",
+                "schemas/known_layers.yaml:933",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:925",
+                        "schemas/known_layers.yaml:933",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1915,18 +1915,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1849",
-        (Way("schemas/known_layers.yaml:1850", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1859",
+        (Way("schemas/known_layers.yaml:1860", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1369",
+        "schemas/known_layers.yaml:1377",
         (
             Way(
-                "schemas/known_layers.yaml:1370",
+                "schemas/known_layers.yaml:1378",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1371",
+                        "schemas/known_layers.yaml:1379",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1935,12 +1935,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1400",
-        (Way("schemas/known_layers.yaml:1401", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1408",
+        (Way("schemas/known_layers.yaml:1409", layers=("PSROIPooling",)),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1091",
-        (Way("schemas/known_layers.yaml:1092", layers=("PassThrough",)),),
+        "schemas/known_layers.yaml:1099",
+        (Way("schemas/known_layers.yaml:1100", layers=("PassThrough",)),),
     ),
 }
 
@@ -2862,14 +2862,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1100",
+        "schemas/known_layers.yaml:1108",
         (
             Way(
-                "schemas/known_layers.yaml:1102",
+                "schemas/known_layers.yaml:1110",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1105",
+                        "schemas/known_layers.yaml:1113",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2879,20 +2879,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:906",
+        "schemas/known_layers.yaml:914",
         (
             Way(
-                "schemas/known_layers.yaml:908",
+                "schemas/known_layers.yaml:916",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:912",
+                        "schemas/known_layers.yaml:920",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:914",
+                        "schemas/known_layers.yaml:922",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2902,19 +2902,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1841",
+        "schemas/known_layers.yaml:1851",
         (
             Way(
-                "schemas/known_layers.yaml:1843",
+                "schemas/known_layers.yaml:1853",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1845",
+                        "schemas/known_layers.yaml:1855",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1846",
+                        "schemas/known_layers.yaml:1856",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2923,42 +2923,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1357",
+        "schemas/known_layers.yaml:1365",
         (
             Way(
-                "schemas/known_layers.yaml:1364",
+                "schemas/known_layers.yaml:1372",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1364", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1372", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1366",
+                "schemas/known_layers.yaml:1374",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1366", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1374", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1361",
+                "schemas/known_layers.yaml:1369",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1362",
+                "schemas/known_layers.yaml:1370",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1393",
+        "schemas/known_layers.yaml:1401",
         (
             Way(
-                "schemas/known_layers.yaml:1395",
+                "schemas/known_layers.yaml:1403",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1397",
+                        "schemas/known_layers.yaml:1405",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2967,10 +2967,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2279",
+        "schemas/known_layers.yaml:2292",
         (
             Way(
-                "schemas/known_layers.yaml:2281",
+                "schemas/known_layers.yaml:2294",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2979,17 +2979,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2282",
+                        "schemas/known_layers.yaml:2295",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2283",
+                        "schemas/known_layers.yaml:2296",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2284",
+                        "schemas/known_layers.yaml:2297",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -2998,19 +2998,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "CReLU": Entry(
-        "schemas/known_layers.yaml:243",
+        "schemas/known_layers.yaml:247",
         (
             Way(
-                "schemas/known_layers.yaml:245",
+                "schemas/known_layers.yaml:249",
                 rewrite="tops[0] = LeakyRelu(Concat(bottom, Neg(bottom), axis=axis_of(concat_axis, bottom.rank)), alpha=negative_slope)",
             ),
         ),
     ),
     "PassThrough": Entry(
-        "schemas/known_layers.yaml:1077",
+        "schemas/known_layers.yaml:1085",
         (
             Way(
-                "schemas/known_layers.yaml:1079",
+                "schemas/known_layers.yaml:1087",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, block_height, w, block_width])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 3, 5, 1, 2, 4]), shape=[0, c * block_height * block_width, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3019,12 +3019,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1081",
+                        "schemas/known_layers.yaml:1089",
                         "bottom.rank == 4 and block_height > 0 and block_width > 0",
                         "block_height and block_width are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1082",
+                        "schemas/known_layers.yaml:1090",
                         "bottom.shape[2] % block_height == 0 and bottom.shape[3] % block_width == 0",
                         "the blocks do not divide the sizes",
                     ),

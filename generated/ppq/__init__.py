@@ -68,7 +68,7 @@ BACKEND: Final = Backend(
         ),
         views=("Concat", "Flatten", "Reshape", "Slice", "Split"),
         shared=("Bias", "Convolution", "Deconvolution", "InnerProduct", "PReLU", "Scale"),
-        takes_in_place=("MVN", "Softmax"),
+        takes_in_place=("MVN", "Softmax", "HSigmoid", "HSwish", "ReLU6", "BN", "Clip"),
         training=(
             "Accuracy",
             "ContrastiveLoss",

@@ -164,7 +164,7 @@ def read_concat(r: Read, param: layers.Concat) -> None:
 
 
 def read_convolution(r: Read, param: layers.Convolution) -> None:
-    """What layer Convolution computes (schemas/known_layers.yaml:213)."""
+    """What layer Convolution computes (schemas/known_layers.yaml:217)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -205,7 +205,7 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
     if not both:
         raise Refused(
             "hole is not read in this layer; give hole_h and hole_w",
-            "schemas/known_layers.yaml:219",
+            "schemas/known_layers.yaml:223",
         )
     x = (
         bottom
@@ -531,7 +531,7 @@ def read_memory_data(r: Read, param: layers.MemoryData) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1178)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1186)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -580,7 +580,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2185",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1186")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1194")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -633,7 +633,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1178")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1186")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -834,7 +834,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
-    """What layer HoleConvolution computes (schemas/known_layers.yaml:537)."""
+    """What layer HoleConvolution computes (schemas/known_layers.yaml:544)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -875,7 +875,7 @@ def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
     if not both:
         raise Refused(
             "hole is not read in this layer; give hole_h and hole_w",
-            "schemas/known_layers.yaml:219",
+            "schemas/known_layers.yaml:223",
         )
     x = (
         bottom
@@ -892,29 +892,29 @@ def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
 
 
 def read_h_sigmoid(r: Read, param: layers.HSigmoid) -> None:
-    """What layer HSigmoid computes (schemas/known_layers.yaml:518)."""
+    """What layer HSigmoid computes (schemas/known_layers.yaml:523)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSigmoid(alpha=1 / 6, beta=0.5), (bottom,)))
 
 
 def read_h_swish(r: Read, param: layers.HSwish) -> None:
-    """What layer HSwish computes (schemas/known_layers.yaml:528)."""
+    """What layer HSwish computes (schemas/known_layers.yaml:534)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1841)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1851)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1845")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1855")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1846")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1856")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1846")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1856")
     r.top(
         0,
         r.value(
@@ -925,16 +925,16 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1100)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1108)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1105")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1113")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1309)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1317)."""
     bottoms = r.bottoms
     min_size = param.min_size if param.min_size is not None else 0.0
     max_size = param.max_size if param.max_size is not None else 0.0
@@ -943,15 +943,15 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     clip = param.clip if param.clip is not None else True
     variance = param.variance
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1312")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1320")
     if not min_size >= 1:
-        raise Refused("min_size is due", "schemas/known_layers.yaml:1313")
+        raise Refused("min_size is due", "schemas/known_layers.yaml:1321")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1314")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1322")
     if min_size != int(min_size):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1315")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1323")
     if max_size != int(max_size):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1315")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1323")
     r.top(
         0,
         r.value(
@@ -972,7 +972,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:597)."""
+    """What layer Interp computes (schemas/known_layers.yaml:604)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -983,27 +983,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = param.align_corners if param.align_corners is not None else True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:608")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:615")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:609")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:616")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:609")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:616")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:610")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:617")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:611")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:618")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:611")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:618")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:611")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:618")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:612")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:619")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:613")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:620")
     part = (
         r.value(
             hub.Slice(
@@ -1031,7 +1031,7 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:384)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:388)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1044,12 +1044,12 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:388",
+            "schemas/known_layers.yaml:392",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:389")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:393")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
-        raise Refused("nms_threshold must not be negative", "schemas/known_layers.yaml:390")
+        raise Refused("nms_threshold must not be negative", "schemas/known_layers.yaml:394")
     r.top(
         0,
         r.value(
@@ -1071,23 +1071,23 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:1552)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:1560)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:1558")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:1567")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1393)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1401)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1397")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1405")
     r.top(
         0,
         r.value(
@@ -1102,13 +1102,13 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
-    """What layer NNUpsample computes (schemas/known_layers.yaml:877)."""
+    """What layer NNUpsample computes (schemas/known_layers.yaml:885)."""
     bottom = r.one_bottom()
     resize = param.resize if param.resize is not None else 2
     if bottom.rank != 4:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:880")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:888")
     if not resize > 0:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:880")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:888")
     s = float(resize)
     r.top(
         0,
@@ -1125,14 +1125,14 @@ def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
 
 
 def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
-    """What layer ChannelShuffle computes (schemas/known_layers.yaml:175)."""
+    """What layer ChannelShuffle computes (schemas/known_layers.yaml:178)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1891")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1903")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1891")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1903")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1153,10 +1153,10 @@ def read_bn(r: Read, param: layers.BN) -> None:
     if not moving_average:
         raise Refused(
             "statistics of the batch are for training - moving_average must be true",
-            "schemas/known_layers.yaml:105",
+            "schemas/known_layers.yaml:106",
         )
     if len(blobs) != 4:
-        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:106")
+        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:107")
     c = (bottom.shape[1],)
     r.top(
         0,
@@ -1174,7 +1174,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1782)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1792)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1183,7 +1183,7 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_lstm(r: Read, param: layers.Lstm) -> None:
-    """What layer Lstm computes (schemas/known_layers.yaml:710)."""
+    """What layer Lstm computes (schemas/known_layers.yaml:717)."""
     bottoms = r.bottoms
     blobs = r.blobs
     num_output = param.num_output if param.num_output is not None else 0
@@ -1191,22 +1191,22 @@ def read_lstm(r: Read, param: layers.Lstm) -> None:
     if len(bottoms) != 1:
         raise Refused(
             "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
-            "schemas/known_layers.yaml:714",
+            "schemas/known_layers.yaml:721",
         )
     if bottoms[0].rank != 3:
         raise Refused(
             "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
-            "schemas/known_layers.yaml:714",
+            "schemas/known_layers.yaml:721",
         )
     if len(blobs) != 3:
         raise Refused(
             "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
-            "schemas/known_layers.yaml:714",
+            "schemas/known_layers.yaml:721",
         )
     if batch_size != 1:
-        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:715")
+        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:722")
     if bottoms[0].shape[1] != 1:
-        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:715")
+        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:722")
     n = num_output
     own = (4 * n, bottoms[0].shape[2])
     order = tuple(i for i in range(n)) + tuple(2 * n + i for i in range(n)) + tuple(n + i for i in range(n)) + tuple(3 * n + i for i in range(n))
@@ -1232,17 +1232,17 @@ def read_lstm(r: Read, param: layers.Lstm) -> None:
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:1974)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:1986)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1977")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1989")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1977")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1989")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:1978")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:1990")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:1978")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:1990")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1257,52 +1257,52 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:1991)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2003)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     output_datatype = param.output_datatype if param.output_datatype is not None else "FLOAT32"
     mode = param.mode if param.mode is not None else "pytorch"
     if mode != "pytorch":
-        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:1994")
+        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2006")
     if output_datatype != "FLOAT32":
-        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:1995")
+        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2007")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:181)."""
+    """What layer Clip computes (schemas/known_layers.yaml:184)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:185")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:189")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:185")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:189")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:186")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:190")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
 def read_reflection_pad(r: Read, param: layers.ReflectionPad) -> None:
-    """What layer ReflectionPad computes (schemas/known_layers.yaml:1026)."""
+    """What layer ReflectionPad computes (schemas/known_layers.yaml:1034)."""
     bottom = r.one_bottom()
     pad = param.pad if param.pad is not None else 0
     mode = param.mode if param.mode is not None else "REFLECTION"
     pad_w = param.pad_w if param.pad_w is not None else 0
     pad_h = param.pad_h if param.pad_h is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1029")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1037")
     if mode != "REFLECTION":
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1029")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1037")
     if not (param.pad is None or (param.pad_h is None and param.pad_w is None)):
-        raise Refused("the padding is pad, or pad_h and pad_w", "schemas/known_layers.yaml:1030")
+        raise Refused("the padding is pad, or pad_h and pad_w", "schemas/known_layers.yaml:1038")
     h = pad if param.pad is not None else pad_h
     w = pad if param.pad is not None else pad_w
     r.top(0, r.value(hub.Pad(pads=(0, 0, h, w, 0, 0, h, w), mode="reflect"), (bottom,)))
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:1864)."""
+    """What layer Scales computes (schemas/known_layers.yaml:1875)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -1310,49 +1310,49 @@ def read_scales(r: Read, param: layers.Scales) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2048)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2061)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2051")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2064")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:731)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:738)."""
     bottoms = r.bottoms
     mode = param.mode if param.mode is not None else "NN"
     if len(bottoms) != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:735")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:742")
     if bottoms[0].rank != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:735")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:742")
     if bottoms[1].rank != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:735")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:742")
     a = r.value(hub.Transpose(perm=(1, 0)), (bottoms[0],)) if mode in ("TN", "TT") else bottoms[0]
     b = r.value(hub.Transpose(perm=(1, 0)), (bottoms[1],)) if mode in ("NT", "TT") else bottoms[1]
     r.top(0, r.value(hub.MatMul(), (a, b)))
 
 
 def read_pixel_shuffle(r: Read, param: layers.PixelShuffle) -> None:
-    """What layer PixelShuffle computes (schemas/known_layers.yaml:1132)."""
+    """What layer PixelShuffle computes (schemas/known_layers.yaml:1140)."""
     bottom = r.one_bottom()
     upscale_factor = param.upscale_factor if param.upscale_factor is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1136")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1144")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upscale_factor, mode="CRD"), (bottom,)))
 
 
 def read_instance_norm(r: Read, param: layers.InstanceNorm) -> None:
-    """What layer InstanceNorm computes (schemas/known_layers.yaml:566)."""
+    """What layer InstanceNorm computes (schemas/known_layers.yaml:573)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_features = param.num_features if param.num_features is not None else 0
     eps = param.eps if param.eps is not None else 1e-05
     affine = param.affine if param.affine is not None else False
     if len(blobs) != (2 if affine else 0):
-        raise Refused("affine and the number of blobs do not fit", "schemas/known_layers.yaml:569")
+        raise Refused("affine and the number of blobs do not fit", "schemas/known_layers.yaml:576")
     if num_features not in (0, bottom.shape[1]):
-        raise Refused("num_features is the number of channels", "schemas/known_layers.yaml:570")
+        raise Refused("num_features is the number of channels", "schemas/known_layers.yaml:577")
     c = (bottom.shape[1],)
     scale = lib.reshape(blobs[0], c) if affine else lib.full(c, 1.0)
     shift = lib.reshape(blobs[1], c) if affine else lib.full(c, 0.0)
@@ -1360,12 +1360,12 @@ def read_instance_norm(r: Read, param: layers.InstanceNorm) -> None:
 
 
 def read_reduce_l2(r: Read, param: layers.ReduceL2) -> None:
-    """What layer ReduceL2 computes (schemas/known_layers.yaml:1440)."""
+    """What layer ReduceL2 computes (schemas/known_layers.yaml:1448)."""
     bottom = r.one_bottom()
     axes = param.axes if param.axes is not None else 4
     keepdims = param.keepdims if param.keepdims is not None else 1
     if param.axes is None:
-        raise Refused("axes is due", "schemas/known_layers.yaml:1443")
+        raise Refused("axes is due", "schemas/known_layers.yaml:1451")
     r.top(
         0,
         r.value(
@@ -1390,7 +1390,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Concat": Reader(read_concat, "bvlc/mapping.yaml:1797", ("concat_dim", "axis"), ()),
     "Convolution": Reader(
         read_convolution,
-        "schemas/known_layers.yaml:213",
+        "schemas/known_layers.yaml:217",
         (
             "num_output",
             "bias_term",
@@ -1482,7 +1482,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1178",
+        "schemas/known_layers.yaml:1186",
         (
             "pool",
             "kernel_size",
@@ -1519,7 +1519,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
     "HoleConvolution": Reader(
         read_hole_convolution,
-        "schemas/known_layers.yaml:537",
+        "schemas/known_layers.yaml:544",
         (
             "num_output",
             "bias_term",
@@ -1539,24 +1539,24 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine"),
     ),
-    "HSigmoid": Reader(read_h_sigmoid, "schemas/known_layers.yaml:518", (), ()),
-    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:528", (), ()),
+    "HSigmoid": Reader(read_h_sigmoid, "schemas/known_layers.yaml:523", (), ()),
+    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:534", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1841",
+        "schemas/known_layers.yaml:1851",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1100", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1108", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1309",
+        "schemas/known_layers.yaml:1317",
         ("min_size", "max_size", "aspect_ratio", "flip", "clip", "variance"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:597",
+        "schemas/known_layers.yaml:604",
         (
             "height",
             "width",
@@ -1570,7 +1570,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:384",
+        "schemas/known_layers.yaml:388",
         (
             "num_classes",
             "share_location",
@@ -1583,53 +1583,53 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("save_output_param", "visualize", "visualize_threshold", "transform_param"),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1552", ("negative_slope",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1560", ("negative_slope",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1393",
+        "schemas/known_layers.yaml:1401",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
-    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:877", ("resize",), ()),
-    "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:175", ("group",), ()),
+    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:885", ("resize",), ()),
+    "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:178", ("group",), ()),
     "BN": Reader(
         read_bn,
         "schemas/known_layers.yaml:101",
         ("var_eps", "moving_average"),
         ("scale_filler", "shift_filler", "decay"),
     ),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1782", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1792", ("axis",), ()),
     "Lstm": Reader(
         read_lstm,
-        "schemas/known_layers.yaml:710",
+        "schemas/known_layers.yaml:717",
         ("num_output", "batch_size"),
         ("clipping_threshold", "weight_filler", "bias_filler"),
     ),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:1974", ("downsample",), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:1986", ("downsample",), ()),
     "SubpixelUp": Reader(
         read_subpixel_up,
-        "schemas/known_layers.yaml:1991",
+        "schemas/known_layers.yaml:2003",
         ("upsample", "output_datatype", "mode"),
         (),
     ),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:181", ("min", "max"), ()),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:184", ("min", "max"), ()),
     "ReflectionPad": Reader(
         read_reflection_pad,
-        "schemas/known_layers.yaml:1026",
+        "schemas/known_layers.yaml:1034",
         ("pad", "mode", "pad_w", "pad_h"),
         (),
     ),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:1864", ("alpha", "beta"), ()),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2048", ("dim",), ()),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:731", ("mode",), ()),
-    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1132", ("upscale_factor",), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:1875", ("alpha", "beta"), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2061", ("dim",), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:738", ("mode",), ()),
+    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1140", ("upscale_factor",), ()),
     "InstanceNorm": Reader(
         read_instance_norm,
-        "schemas/known_layers.yaml:566",
+        "schemas/known_layers.yaml:573",
         ("num_features", "eps", "affine"),
         (),
     ),
-    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1440", ("axes", "keepdims"), ()),
+    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1448", ("axes", "keepdims"), ()),
 }
 
 

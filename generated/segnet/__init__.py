@@ -54,7 +54,7 @@ BACKEND: Final = Backend(
         in_place=("BNLL", "Dropout", "Exp", "Log", "Power", "PReLU", "ReLU", "Sigmoid", "TanH", "Threshold"),
         views=("Concat", "Flatten", "Reshape", "Slice", "Split"),
         shared=("Convolution", "Deconvolution", "InnerProduct", "PReLU"),
-        takes_in_place=("MVN", "Softmax"),
+        takes_in_place=("MVN", "Softmax", "BN"),
         training=(
             "Accuracy",
             "ContrastiveLoss",

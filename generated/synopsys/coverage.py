@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1189",
+        "schemas/known_layers.yaml:1197",
         (
             Way(
-                "schemas/known_layers.yaml:1190",
+                "schemas/known_layers.yaml:1198",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1190",
+                        "schemas/known_layers.yaml:1198",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1192",
+                        "schemas/known_layers.yaml:1200",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -291,12 +291,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2294",
+        "schemas/known_layers.yaml:2307",
         (
             Way(
-                "schemas/known_layers.yaml:2295",
+                "schemas/known_layers.yaml:2308",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2295", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2308", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -346,12 +346,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:192",
+        "schemas/known_layers.yaml:196",
         (
             Way(
-                "schemas/known_layers.yaml:193",
+                "schemas/known_layers.yaml:197",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:193", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:197", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:412",
@@ -416,14 +416,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:276",
+        "schemas/known_layers.yaml:280",
         (
             Way(
-                "schemas/known_layers.yaml:277",
+                "schemas/known_layers.yaml:281",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:277",
+                        "schemas/known_layers.yaml:281",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -681,14 +681,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:477",
+        "schemas/known_layers.yaml:481",
         (
             Way(
-                "schemas/known_layers.yaml:478",
+                "schemas/known_layers.yaml:482",
                 layers=("Gemm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:478",
+                        "schemas/known_layers.yaml:482",
                         "has(C) and not is_constant(A) and not is_constant(B) and not is_constant(C) and C.shape == Y.shape",
                     ),
                 ),
@@ -811,9 +811,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:511",
+        "schemas/known_layers.yaml:516",
         (
-            Way("schemas/known_layers.yaml:512", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:517", layers=("HardSigmoid",)),
             Way("bvlc_master/mapping.yaml:11", layers=("Power", "Clip")),
             Way("bvlc/mapping.yaml:802", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
@@ -844,14 +844,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LayerNormalization": Entry(
-        "schemas/known_layers.yaml:667",
+        "schemas/known_layers.yaml:674",
         (
             Way(
-                "schemas/known_layers.yaml:668",
+                "schemas/known_layers.yaml:675",
                 layers=("LayerNorm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:668",
+                        "schemas/known_layers.yaml:675",
                         "axis in [1, 1 - X.rank] and is_constant(Scale)",
                     ),
                 ),
@@ -907,14 +907,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry("bvlc/mapping.yaml:942", (Way("bvlc/mapping.yaml:943", hook="lstm"),)),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:777",
+        "schemas/known_layers.yaml:784",
         (
             Way(
-                "schemas/known_layers.yaml:778",
+                "schemas/known_layers.yaml:785",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:778",
+                        "schemas/known_layers.yaml:785",
                         "not is_constant(A) and not is_constant(B) and A.rank == B.rank and A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
                     ),
                 ),
@@ -1049,18 +1049,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1205",
+        "schemas/known_layers.yaml:1213",
         (
             Way(
-                "schemas/known_layers.yaml:1206",
+                "schemas/known_layers.yaml:1214",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1206",
+                        "schemas/known_layers.yaml:1214",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1208",
+                        "schemas/known_layers.yaml:1216",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1301,29 +1301,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:823",
+        "schemas/known_layers.yaml:830",
         (
             Way(
-                "schemas/known_layers.yaml:824",
+                "schemas/known_layers.yaml:831",
                 layers=("MirrorPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:824", 'mode in ["reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:831", 'mode in ["reflect", "edge"]'),
                     Condition(
-                        "schemas/known_layers.yaml:828",
+                        "schemas/known_layers.yaml:835",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1011",
+                "schemas/known_layers.yaml:1019",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1011", 'mode == "constant"'),
+                    Condition("schemas/known_layers.yaml:1019", 'mode == "constant"'),
                     Condition(
-                        "schemas/known_layers.yaml:1015",
+                        "schemas/known_layers.yaml:1023",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
@@ -1426,12 +1426,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Reciprocal": Entry("bvlc/mapping.yaml:1275", (Way("bvlc/mapping.yaml:1276", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1414",
+        "schemas/known_layers.yaml:1422",
         (
             Way(
-                "schemas/known_layers.yaml:1415",
+                "schemas/known_layers.yaml:1423",
                 layers=("ReduceL1",),
-                conditions=(Condition("schemas/known_layers.yaml:1415", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1423", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1284",
@@ -1462,12 +1462,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:1478",
+        "schemas/known_layers.yaml:1486",
         (
             Way(
-                "schemas/known_layers.yaml:1479",
+                "schemas/known_layers.yaml:1487",
                 layers=("ReduceMax",),
-                conditions=(Condition("schemas/known_layers.yaml:1479", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1487", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1310",
@@ -1499,12 +1499,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1306", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:1494",
+        "schemas/known_layers.yaml:1502",
         (
             Way(
-                "schemas/known_layers.yaml:1495",
+                "schemas/known_layers.yaml:1503",
                 layers=("ReduceMean",),
-                conditions=(Condition("schemas/known_layers.yaml:1495", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1503", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1338",
@@ -1566,12 +1566,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1334", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:1510",
+        "schemas/known_layers.yaml:1518",
         (
             Way(
-                "schemas/known_layers.yaml:1511",
+                "schemas/known_layers.yaml:1519",
                 layers=("ReduceMin",),
-                conditions=(Condition("schemas/known_layers.yaml:1511", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1519", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1368",
@@ -1580,12 +1580,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:1542",
+        "schemas/known_layers.yaml:1550",
         (
             Way(
-                "schemas/known_layers.yaml:1543",
+                "schemas/known_layers.yaml:1551",
                 layers=("ReduceSum",),
-                conditions=(Condition("schemas/known_layers.yaml:1543", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1551", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1375",
@@ -1704,17 +1704,17 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1959",
+        "schemas/known_layers.yaml:1971",
         (
             Way(
-                "schemas/known_layers.yaml:1960",
+                "schemas/known_layers.yaml:1972",
                 layers=("StridedSlice",),
                 let=(
                     ("cut", "slice_axes(axes, len(starts))"),
                     ("stride", "steps_of(starts, steps)"),
                     ("first", "[n + data.shape[axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut)]"),
                 ),
-                conditions=(Condition("schemas/known_layers.yaml:1964", "min(stride) > 0 and min(first) >= 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1976", "min(stride) > 0 and min(first) >= 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1501",
@@ -1789,12 +1789,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sqrt": Entry("bvlc/mapping.yaml:1563", (Way("bvlc/mapping.yaml:1564", layers=("Power",)),)),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:1921",
+        "schemas/known_layers.yaml:1933",
         (
             Way(
-                "schemas/known_layers.yaml:1922",
+                "schemas/known_layers.yaml:1934",
                 layers=("Squeeze",),
-                conditions=(Condition("schemas/known_layers.yaml:1922", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1934", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1569",
@@ -1914,12 +1914,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1109",
+        "schemas/known_layers.yaml:1117",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1118",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1110", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1940,10 +1940,10 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:444",
+        "schemas/known_layers.yaml:448",
         (
             Way(
-                "schemas/known_layers.yaml:445",
+                "schemas/known_layers.yaml:449",
                 layers=("ExpandDimsND",),
                 let=(("sorted", "normal_axes(axes, expanded.rank)"),),
             ),
@@ -2009,33 +2009,33 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2027",
-        (Way("schemas/known_layers.yaml:2028", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2040",
+        (Way("schemas/known_layers.yaml:2041", layers=("Swish",)),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:530",
-        (Way("schemas/known_layers.yaml:530", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:537",
+        (Way("schemas/known_layers.yaml:537", layers=("HardSwish",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:258",
+        "schemas/known_layers.yaml:262",
         (
             Way(
-                "schemas/known_layers.yaml:259",
+                "schemas/known_layers.yaml:263",
                 layers=("DepthToSpace",),
-                conditions=(Condition("schemas/known_layers.yaml:259", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:263", 'mode == "DCR"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1612",
+                "schemas/known_layers.yaml:1622",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:1612", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1622", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1723",
+        "schemas/known_layers.yaml:1733",
         (
             Way(
-                "schemas/known_layers.yaml:1724",
+                "schemas/known_layers.yaml:1734",
                 layers=("ResizeBilinear",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners"'),
@@ -2044,13 +2044,13 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1728",
+                        "schemas/known_layers.yaml:1738",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and antialias == 0 and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1766",
+                "schemas/known_layers.yaml:1776",
                 layers=("ResizeNearestNeighbor",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"'),
@@ -2059,33 +2059,33 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1770",
+                        "schemas/known_layers.yaml:1780",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2142",
+                "schemas/known_layers.yaml:2155",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2142",
+                        "schemas/known_layers.yaml:2155",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2146",
+                        "schemas/known_layers.yaml:2159",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:619",
+                "schemas/known_layers.yaml:626",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:619",
+                        "schemas/known_layers.yaml:626",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2093,15 +2093,15 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:700",
+        "schemas/known_layers.yaml:707",
         (
-            Way("schemas/known_layers.yaml:701", layers=("LpNormalization",)),
+            Way("schemas/known_layers.yaml:708", layers=("LpNormalization",)),
             Way(
-                "schemas/known_layers.yaml:925",
+                "schemas/known_layers.yaml:933",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:925",
+                        "schemas/known_layers.yaml:933",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2109,54 +2109,54 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1906",
-        (Way("schemas/known_layers.yaml:1907", layers=("SpaceToDepth",)),),
+        "schemas/known_layers.yaml:1918",
+        (Way("schemas/known_layers.yaml:1919", layers=("SpaceToDepth",)),),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:1526",
+        "schemas/known_layers.yaml:1534",
         (
             Way(
-                "schemas/known_layers.yaml:1527",
+                "schemas/known_layers.yaml:1535",
                 layers=("ReduceProd",),
-                conditions=(Condition("schemas/known_layers.yaml:1527", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1535", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "Selu": Entry(
-        "schemas/known_layers.yaml:1874",
-        (Way("schemas/known_layers.yaml:1875", layers=("SeLU",)),),
+        "schemas/known_layers.yaml:1886",
+        (Way("schemas/known_layers.yaml:1887", layers=("SeLU",)),),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1430",
+        "schemas/known_layers.yaml:1438",
         (
             Way(
-                "schemas/known_layers.yaml:1431",
+                "schemas/known_layers.yaml:1439",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:1431", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1439", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ReduceLogSumExp": Entry(
-        "schemas/known_layers.yaml:1462",
+        "schemas/known_layers.yaml:1470",
         (
             Way(
-                "schemas/known_layers.yaml:1463",
+                "schemas/known_layers.yaml:1471",
                 layers=("ReduceLogsumexp",),
-                conditions=(Condition("schemas/known_layers.yaml:1463", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1471", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ThresholdedRelu": Entry(
-        "schemas/known_layers.yaml:2039",
-        (Way("schemas/known_layers.yaml:2040", layers=("ThresholdedReLU",)),),
+        "schemas/known_layers.yaml:2052",
+        (Way("schemas/known_layers.yaml:2053", layers=("ThresholdedReLU",)),),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:684",
-        (Way("schemas/known_layers.yaml:685", layers=("LogSoftmax",)),),
+        "schemas/known_layers.yaml:691",
+        (Way("schemas/known_layers.yaml:692", layers=("LogSoftmax",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1849",
-        (Way("schemas/known_layers.yaml:1850", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1859",
+        (Way("schemas/known_layers.yaml:1860", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2737,7 +2737,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1178",
+        "schemas/known_layers.yaml:1186",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2827,7 +2827,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1186",
+                "schemas/known_layers.yaml:1194",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3083,33 +3083,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2021",
-        (Way("schemas/known_layers.yaml:2023", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2033",
+        (Way("schemas/known_layers.yaml:2036", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:181",
+        "schemas/known_layers.yaml:184",
         (
             Way(
-                "schemas/known_layers.yaml:183",
+                "schemas/known_layers.yaml:187",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:185",
+                        "schemas/known_layers.yaml:189",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:186", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:190", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:267",
+        "schemas/known_layers.yaml:271",
         (
             Way(
-                "schemas/known_layers.yaml:270",
+                "schemas/known_layers.yaml:274",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -3147,7 +3147,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:274",
+                        "schemas/known_layers.yaml:278",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -3156,25 +3156,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:528",
-        (Way("schemas/known_layers.yaml:529", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:534",
+        (Way("schemas/known_layers.yaml:536", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:1589",
+        "schemas/known_layers.yaml:1599",
         (
             Way(
-                "schemas/known_layers.yaml:1602",
+                "schemas/known_layers.yaml:1612",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:1602", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:1612", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1604",
+                "schemas/known_layers.yaml:1614",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1604", "not reverse"),
+                    Condition("schemas/known_layers.yaml:1614", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:1606",
+                        "schemas/known_layers.yaml:1616",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3188,24 +3188,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:1593", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:1603", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:1594",
+                "schemas/known_layers.yaml:1604",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1595",
+                "schemas/known_layers.yaml:1605",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:597",
+        "schemas/known_layers.yaml:604",
         (
             Way(
-                "schemas/known_layers.yaml:599",
+                "schemas/known_layers.yaml:606",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3215,32 +3215,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:608",
+                        "schemas/known_layers.yaml:615",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:609",
+                        "schemas/known_layers.yaml:616",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:610",
+                        "schemas/known_layers.yaml:617",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:611",
+                        "schemas/known_layers.yaml:618",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:612",
+                        "schemas/known_layers.yaml:619",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:613",
+                        "schemas/known_layers.yaml:620",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3250,15 +3250,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1883",
+        "schemas/known_layers.yaml:1895",
         (
             Way(
-                "schemas/known_layers.yaml:1885",
+                "schemas/known_layers.yaml:1897",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1891",
+                        "schemas/known_layers.yaml:1903",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3268,10 +3268,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2279",
+        "schemas/known_layers.yaml:2292",
         (
             Way(
-                "schemas/known_layers.yaml:2281",
+                "schemas/known_layers.yaml:2294",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3280,17 +3280,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2282",
+                        "schemas/known_layers.yaml:2295",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2283",
+                        "schemas/known_layers.yaml:2296",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2284",
+                        "schemas/known_layers.yaml:2297",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3299,14 +3299,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1100",
+        "schemas/known_layers.yaml:1108",
         (
             Way(
-                "schemas/known_layers.yaml:1102",
+                "schemas/known_layers.yaml:1110",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1105",
+                        "schemas/known_layers.yaml:1113",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3316,20 +3316,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:906",
+        "schemas/known_layers.yaml:914",
         (
             Way(
-                "schemas/known_layers.yaml:908",
+                "schemas/known_layers.yaml:916",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:912",
+                        "schemas/known_layers.yaml:920",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:914",
+                        "schemas/known_layers.yaml:922",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3339,14 +3339,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:252",
+        "schemas/known_layers.yaml:256",
         (
             Way(
-                "schemas/known_layers.yaml:254",
+                "schemas/known_layers.yaml:258",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:255",
+                        "schemas/known_layers.yaml:259",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3355,15 +3355,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2133",
+        "schemas/known_layers.yaml:2146",
         (
             Way(
-                "schemas/known_layers.yaml:2135",
+                "schemas/known_layers.yaml:2148",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2136",
+                        "schemas/known_layers.yaml:2149",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3372,24 +3372,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeNearestNeighbor": Entry(
-        "schemas/known_layers.yaml:1749",
+        "schemas/known_layers.yaml:1759",
         (
             Way(
-                "schemas/known_layers.yaml:1758",
+                "schemas/known_layers.yaml:1768",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:1758", "align_corners"),),
+                conditions=(Condition("schemas/known_layers.yaml:1768", "align_corners"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1760",
+                "schemas/known_layers.yaml:1770",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:1760", "half_pixel_centers"),),
+                conditions=(Condition("schemas/known_layers.yaml:1770", "half_pixel_centers"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1762",
+                "schemas/known_layers.yaml:1772",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1762",
+                        "schemas/known_layers.yaml:1772",
                         "not align_corners and not half_pixel_centers",
                     ),
                 ),
@@ -3400,31 +3400,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1752",
+                "schemas/known_layers.yaml:1762",
                 'bottom.rank == 4 and data_format == "NCHW"',
                 "data_format must be NCHW, the order of Caffe's blobs, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:1753",
+                "schemas/known_layers.yaml:1763",
                 "not (align_corners and half_pixel_centers)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:1754",
+                "schemas/known_layers.yaml:1764",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1900",
+        "schemas/known_layers.yaml:1912",
         (
             Way(
-                "schemas/known_layers.yaml:1902",
+                "schemas/known_layers.yaml:1914",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1903",
+                        "schemas/known_layers.yaml:1915",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3433,10 +3433,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1001",
+        "schemas/known_layers.yaml:1009",
         (
             Way(
-                "schemas/known_layers.yaml:1003",
+                "schemas/known_layers.yaml:1011",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3444,7 +3444,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1004",
+                        "schemas/known_layers.yaml:1012",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
@@ -3453,15 +3453,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Stack": Entry(
-        "schemas/known_layers.yaml:1931",
+        "schemas/known_layers.yaml:1943",
         (
             Way(
-                "schemas/known_layers.yaml:1933",
+                "schemas/known_layers.yaml:1945",
                 rewrite="tops[0] = Concat(*[Unsqueeze(b, axes=[along]) for b in bottoms], axis=along)",
                 let=(("along", "axis_of(axis, bottoms[0].rank + 1)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1934",
+                        "schemas/known_layers.yaml:1946",
                         "all([b.shape == bottoms[0].shape for b in bottoms])",
                         "all bottoms have one shape",
                     ),
@@ -3470,24 +3470,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeBilinear": Entry(
-        "schemas/known_layers.yaml:1708",
+        "schemas/known_layers.yaml:1718",
         (
             Way(
-                "schemas/known_layers.yaml:1718",
+                "schemas/known_layers.yaml:1728",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners" if align_corners else "half_pixel")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1718",
+                        "schemas/known_layers.yaml:1728",
                         "align_corners or half_pixel_centers or pytorch_half_pixel",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1720",
+                "schemas/known_layers.yaml:1730",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="asymmetric")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1720",
+                        "schemas/known_layers.yaml:1730",
                         "not align_corners and not half_pixel_centers and not pytorch_half_pixel",
                     ),
                 ),
@@ -3498,91 +3498,91 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1711",
+                "schemas/known_layers.yaml:1721",
                 'bottom.rank == 4 and data_format == "NCHW"',
                 "data_format must be NCHW, the order of Caffe's blobs, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:1712",
+                "schemas/known_layers.yaml:1722",
                 "not (align_corners and half_pixel_centers or align_corners and pytorch_half_pixel or half_pixel_centers and pytorch_half_pixel)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:1714",
+                "schemas/known_layers.yaml:1724",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:1536",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1538",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = ReduceSum(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1539", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1547", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:1472",
+        "schemas/known_layers.yaml:1480",
         (
             Way(
-                "schemas/known_layers.yaml:1474",
+                "schemas/known_layers.yaml:1482",
                 rewrite="tops[0] = ReduceMax(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1475", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1483", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:1504",
+        "schemas/known_layers.yaml:1512",
         (
             Way(
-                "schemas/known_layers.yaml:1506",
+                "schemas/known_layers.yaml:1514",
                 rewrite="tops[0] = ReduceMin(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1507", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1515", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:1520",
+        "schemas/known_layers.yaml:1528",
         (
             Way(
-                "schemas/known_layers.yaml:1522",
+                "schemas/known_layers.yaml:1530",
                 rewrite="tops[0] = ReduceProd(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1523", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1531", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:1488",
+        "schemas/known_layers.yaml:1496",
         (
             Way(
-                "schemas/known_layers.yaml:1490",
+                "schemas/known_layers.yaml:1498",
                 rewrite="tops[0] = ReduceMean(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1491", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1499", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "SeLU": Entry(
-        "schemas/known_layers.yaml:1871",
+        "schemas/known_layers.yaml:1882",
         (
             Way(
-                "schemas/known_layers.yaml:1872",
+                "schemas/known_layers.yaml:1884",
                 rewrite="tops[0] = Selu(bottom, alpha=alpha, gamma=lambda_)",
             ),
         ),
     ),
     "Unstack": Entry(
-        "schemas/known_layers.yaml:2076",
+        "schemas/known_layers.yaml:2089",
         (
             Way(
-                "schemas/known_layers.yaml:2078",
+                "schemas/known_layers.yaml:2091",
                 rewrite="tops = [Squeeze(Slice(bottom, starts=[i], ends=[i + 1], axes=[along]), axes=[along]) for i in range(len(tops))]",
                 let=(("along", "axis_of(axis, bottom.rank)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2081",
+                        "schemas/known_layers.yaml:2094",
                         "num in [0, bottom.shape[along]] and len(tops) == bottom.shape[along]",
                         "there is a top for each place along the axis",
                     ),
@@ -3591,10 +3591,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MirrorPad": Entry(
-        "schemas/known_layers.yaml:811",
+        "schemas/known_layers.yaml:818",
         (
             Way(
-                "schemas/known_layers.yaml:813",
+                "schemas/known_layers.yaml:820",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, mode=how, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3603,17 +3603,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:814",
+                        "schemas/known_layers.yaml:821",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:815",
+                        "schemas/known_layers.yaml:822",
                         'mode in ["CONSTANT", "REFLECT", "EDGE"]',
                         "mode is CONSTANT, REFLECT or EDGE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:816",
+                        "schemas/known_layers.yaml:823",
                         'mode == "CONSTANT" or constant_values == 0',
                         "constant_values is for CONSTANT",
                     ),
@@ -3622,16 +3622,16 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ExpandDimsND": Entry(
-        "schemas/known_layers.yaml:435",
+        "schemas/known_layers.yaml:439",
         (
             Way(
-                "schemas/known_layers.yaml:437",
+                "schemas/known_layers.yaml:441",
                 rewrite="tops[0] = Unsqueeze(bottom, axes=add(places, [i for i in range(len(places))]))",
                 let=(("places", "[a if a >= 0 else a + bottom.rank + 1 for a in axis]"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:438", "len(axis) > 0", "axis is due"),
+                    Condition("schemas/known_layers.yaml:442", "len(axis) > 0", "axis is due"),
                     Condition(
-                        "schemas/known_layers.yaml:439",
+                        "schemas/known_layers.yaml:443",
                         "all([places[i] <= places[i + 1] for i in range(len(places) - 1)])",
                         "axis must rise",
                     ),
@@ -3640,29 +3640,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:1915",
+        "schemas/known_layers.yaml:1927",
         (
             Way(
-                "schemas/known_layers.yaml:1917",
+                "schemas/known_layers.yaml:1929",
                 rewrite="tops[0] = Squeeze(bottom, axes=axis)",
-                conditions=(Condition("schemas/known_layers.yaml:1918", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1930", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "StridedSlice": Entry(
-        "schemas/known_layers.yaml:1952",
+        "schemas/known_layers.yaml:1964",
         (
             Way(
-                "schemas/known_layers.yaml:1954",
+                "schemas/known_layers.yaml:1966",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=end, axes=axes, steps=strides if len(strides) > 0 else ones(len(axes)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1955",
+                        "schemas/known_layers.yaml:1967",
                         "len(axes) > 0 and len(begin) == len(axes) and len(end) == len(axes) and len(strides) in [0, len(axes)]",
                         "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1956",
+                        "schemas/known_layers.yaml:1968",
                         "min(begin) >= 0",
                         "begin is counted from the front",
                     ),
@@ -3671,22 +3671,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Piece": Entry(
-        "schemas/known_layers.yaml:1119",
+        "schemas/known_layers.yaml:1127",
         (
             Way(
-                "schemas/known_layers.yaml:1121",
+                "schemas/known_layers.yaml:1129",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=ends, axes=[i for i in range(bottom.rank)])",
                 let=(
                     ("ends", "[b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape)]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1122",
+                        "schemas/known_layers.yaml:1130",
                         "len(begin) == bottom.rank and len(size) == bottom.rank",
                         "begin and size are due for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1123",
+                        "schemas/known_layers.yaml:1131",
                         "min(begin) >= 0 and all([n > 0 or n == -1 for n in size])",
                         "begin is not negative, size is positive, or -1 for all that is left",
                     ),
@@ -3695,10 +3695,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:465",
+        "schemas/known_layers.yaml:469",
         (
             Way(
-                "schemas/known_layers.yaml:467",
+                "schemas/known_layers.yaml:471",
                 rewrite="tops[0] = Gemm(bottoms[0], bottoms[1], bottoms[2], alpha=alpha, beta=beta, transA=transA, transB=transB)",
                 let=(
                     ("rows", "bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]"),
@@ -3706,17 +3706,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:471",
+                        "schemas/known_layers.yaml:475",
                         "len(bottoms) == 3 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices and what is added are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:472",
+                        "schemas/known_layers.yaml:476",
                         "transA <= 1 and transB <= 1",
                         "transA and transB are 0 or 1",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:473",
+                        "schemas/known_layers.yaml:477",
                         "bottoms[2].shape in [[rows, columns], [rows, 1], [1, columns], [1]]",
                         "what is added has the shape of the product, one of its sides, or is one number",
                     ),
@@ -3725,95 +3725,95 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1408",
+        "schemas/known_layers.yaml:1416",
         (
             Way(
-                "schemas/known_layers.yaml:1410",
+                "schemas/known_layers.yaml:1418",
                 rewrite="tops[0] = ReduceL1(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1411", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1419", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1424",
+        "schemas/known_layers.yaml:1432",
         (
             Way(
-                "schemas/known_layers.yaml:1426",
+                "schemas/known_layers.yaml:1434",
                 rewrite="tops[0] = ReduceL2(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1427", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1435", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceLogsumexp": Entry(
-        "schemas/known_layers.yaml:1456",
+        "schemas/known_layers.yaml:1464",
         (
             Way(
-                "schemas/known_layers.yaml:1458",
+                "schemas/known_layers.yaml:1466",
                 rewrite="tops[0] = ReduceLogSumExp(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1459", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1467", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:508",
+        "schemas/known_layers.yaml:512",
         (
             Way(
-                "schemas/known_layers.yaml:509",
+                "schemas/known_layers.yaml:514",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "ThresholdedReLU": Entry(
-        "schemas/known_layers.yaml:2036",
+        "schemas/known_layers.yaml:2049",
         (
             Way(
-                "schemas/known_layers.yaml:2037",
+                "schemas/known_layers.yaml:2050",
                 rewrite="tops[0] = ThresholdedRelu(bottom, alpha=alpha)",
             ),
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1805",
+        "schemas/known_layers.yaml:1815",
         (
             Way(
-                "schemas/known_layers.yaml:1807",
+                "schemas/known_layers.yaml:1817",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:1808", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1818", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:693",
+        "schemas/known_layers.yaml:700",
         (
             Way(
-                "schemas/known_layers.yaml:695",
+                "schemas/known_layers.yaml:702",
                 rewrite="tops[0] = LpNormalization(bottom, axis=axis_of(axis[0], bottom.rank), p=p)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:696", "len(axis) == 1", "one axis is due"),
-                    Condition("schemas/known_layers.yaml:697", "p in [1, 2]", "p is 1 or 2"),
+                    Condition("schemas/known_layers.yaml:703", "len(axis) == 1", "one axis is due"),
+                    Condition("schemas/known_layers.yaml:704", "p in [1, 2]", "p is 1 or 2"),
                 ),
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:765",
+        "schemas/known_layers.yaml:772",
         (
             Way(
-                "schemas/known_layers.yaml:767",
+                "schemas/known_layers.yaml:774",
                 rewrite="a = Transpose(bottoms[0], perm=swap) if transpose_a else bottoms[0]\nb = Transpose(bottoms[1], perm=swap) if transpose_b else bottoms[1]\ntops[0] = MatMul(a, b)",
                 let=(
                     ("swap", "[i for i in range(bottoms[0].rank - 2)] + [bottoms[0].rank - 1, bottoms[0].rank - 2]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:768",
+                        "schemas/known_layers.yaml:775",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank >= 2",
                         "two bottoms with as many axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:769",
+                        "schemas/known_layers.yaml:776",
                         "bottoms[0].shape[:bottoms[0].rank - 2] == bottoms[1].shape[:bottoms[1].rank - 2]",
                         "the batches must be equal",
                     ),
@@ -3822,14 +3822,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "GatherV2": Entry(
-        "schemas/known_layers.yaml:455",
+        "schemas/known_layers.yaml:459",
         (
             Way(
-                "schemas/known_layers.yaml:457",
+                "schemas/known_layers.yaml:461",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=axis_of(axis, bottoms[0].rank))',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:458",
+                        "schemas/known_layers.yaml:462",
                         "len(bottoms) == 2 and not batch_flag",
                         "two bottoms are due, data and indices; batch_flag is not known",
                     ),
@@ -3838,28 +3838,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ScaledTanH": Entry(
-        "schemas/known_layers.yaml:1857",
+        "schemas/known_layers.yaml:1867",
         (
             Way(
-                "schemas/known_layers.yaml:1858",
+                "schemas/known_layers.yaml:1869",
                 rewrite="tops[0] = Mul(Tanh(Mul(bottom, beta)), alpha)",
             ),
         ),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:680",
+        "schemas/known_layers.yaml:687",
         (
             Way(
-                "schemas/known_layers.yaml:682",
+                "schemas/known_layers.yaml:689",
                 rewrite="tops[0] = LogSoftmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "LayerNorm": Entry(
-        "schemas/known_layers.yaml:657",
+        "schemas/known_layers.yaml:664",
         (
             Way(
-                "schemas/known_layers.yaml:659",
+                "schemas/known_layers.yaml:666",
                 rewrite="tops[0] = LayerNormalization(bottom, factor, offset, axis=1, epsilon=eps)",
                 let=(
                     ("own", "bottom.shape[1:]"),
@@ -3868,7 +3868,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:660",
+                        "schemas/known_layers.yaml:667",
                         "len(blobs) == (2 if elementwise_affine else 0)",
                         "elementwise_affine and the number of blobs do not fit",
                     ),
@@ -3877,19 +3877,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1841",
+        "schemas/known_layers.yaml:1851",
         (
             Way(
-                "schemas/known_layers.yaml:1843",
+                "schemas/known_layers.yaml:1853",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1845",
+                        "schemas/known_layers.yaml:1855",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1846",
+                        "schemas/known_layers.yaml:1856",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1190)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1198)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1190")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1198")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1190")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1198")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1190")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1198")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1190",
+            "schemas/known_layers.yaml:1198",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1192")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1200")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1192")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1200")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -495,9 +495,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2295)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2308)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2295")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2308")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -608,13 +608,13 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Clip (schemas/known_layers.yaml:193)."""
+    """Clip -> Clip (schemas/known_layers.yaml:197)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:193")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:197")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:193")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:197")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:193")
+        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:197")
     e.layer(layers.Clip(min=op.min, max=op.max), (input,), tops=(output,))
 
 
@@ -726,17 +726,17 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> ConvolutionDepthwise (schemas/known_layers.yaml:277)."""
+    """Conv -> ConvolutionDepthwise (schemas/known_layers.yaml:281)."""
     if not op.group > 1:
-        raise Refused("does not hold: group > 1", "schemas/known_layers.yaml:277")
+        raise Refused("does not hold: group > 1", "schemas/known_layers.yaml:281")
     if op.group != W.shape[0]:
-        raise Refused("does not hold: group == W.shape[0]", "schemas/known_layers.yaml:277")
+        raise Refused("does not hold: group == W.shape[0]", "schemas/known_layers.yaml:281")
     if op.group != X.shape[1]:
-        raise Refused("does not hold: group == X.shape[1]", "schemas/known_layers.yaml:277")
+        raise Refused("does not hold: group == X.shape[1]", "schemas/known_layers.yaml:281")
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:277")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:281")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:277")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:281")
     e.layer(
         layers.ConvolutionDepthwise(
             num_output=W.shape[0],
@@ -1201,17 +1201,17 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> Gemm (schemas/known_layers.yaml:478)."""
+    """Gemm -> Gemm (schemas/known_layers.yaml:482)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "schemas/known_layers.yaml:478")
+        raise Refused("does not hold: has(C)", "schemas/known_layers.yaml:482")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:478")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:482")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:478")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:482")
     if lib.is_constant(C):
-        raise Refused("does not hold: not is_constant(C)", "schemas/known_layers.yaml:478")
+        raise Refused("does not hold: not is_constant(C)", "schemas/known_layers.yaml:482")
     if C.shape != Y.shape:
-        raise Refused("does not hold: C.shape == Y.shape", "schemas/known_layers.yaml:478")
+        raise Refused("does not hold: C.shape == Y.shape", "schemas/known_layers.yaml:482")
     e.layer(
         layers.Gemm(alpha=op.alpha, beta=op.beta, transA=op.transA, transB=op.transB),
         (A, B, C),
@@ -1406,7 +1406,7 @@ def emit_gru(
 
 
 def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> HardSigmoid (schemas/known_layers.yaml:512)."""
+    """HardSigmoid -> HardSigmoid (schemas/known_layers.yaml:517)."""
     e.layer(layers.HardSigmoid(alpha=op.alpha, beta=op.beta), (X,), tops=(Y,))
 
 
@@ -1471,7 +1471,7 @@ def emit_layer_normalization_1(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> LayerNorm (schemas/known_layers.yaml:668)."""
+    """LayerNormalization -> LayerNorm (schemas/known_layers.yaml:675)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
         raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
@@ -1480,9 +1480,9 @@ def emit_layer_normalization_1(
     if InvStdDev is not None:
         raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
     if op.axis not in (1, 1 - X.rank):
-        raise Refused("does not hold: axis in [1, 1 - X.rank]", "schemas/known_layers.yaml:668")
+        raise Refused("does not hold: axis in [1, 1 - X.rank]", "schemas/known_layers.yaml:675")
     if not lib.is_constant(Scale):
-        raise Refused("does not hold: is_constant(Scale)", "schemas/known_layers.yaml:668")
+        raise Refused("does not hold: is_constant(Scale)", "schemas/known_layers.yaml:675")
     e.layer(
         layers.LayerNorm(eps=op.epsilon, elementwise_affine=True),
         (X,),
@@ -1647,17 +1647,17 @@ def emit_lstm(
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> MatMul (schemas/known_layers.yaml:778)."""
+    """MatMul -> MatMul (schemas/known_layers.yaml:785)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:778")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:785")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:778")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:785")
     if A.rank != B.rank:
-        raise Refused("does not hold: A.rank == B.rank", "schemas/known_layers.yaml:778")
+        raise Refused("does not hold: A.rank == B.rank", "schemas/known_layers.yaml:785")
     if A.shape[: A.rank - 2] != B.shape[: B.rank - 2]:
         raise Refused(
             "does not hold: A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
-            "schemas/known_layers.yaml:778",
+            "schemas/known_layers.yaml:785",
         )
     e.layer(layers.MatMul(transpose_a=False, transpose_b=False), (A, B), tops=(Y,))
 
@@ -1835,20 +1835,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1206)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1214)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1026",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1206")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1214")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1206")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1214")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1208")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1216")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1208")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1216")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2274,13 +2274,13 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> MirrorPad (schemas/known_layers.yaml:824)."""
+    """Pad -> MirrorPad (schemas/known_layers.yaml:831)."""
     pads = e.known(op.pads)
     if op.mode not in ("reflect", "edge"):
-        raise Refused("does not hold: mode in ['reflect', 'edge']", "schemas/known_layers.yaml:824")
+        raise Refused("does not hold: mode in ['reflect', 'edge']", "schemas/known_layers.yaml:831")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     if not min(tuple(min(pair[0], pair[1]) for pair in each)) >= 0:
-        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:828")
+        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:835")
     e.layer(
         layers.MirrorPad(
             paddings=tuple(each[i // 2][i % 2] for i in range(2 * data.rank)),
@@ -2292,13 +2292,13 @@ def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> Pad (schemas/known_layers.yaml:1011)."""
+    """Pad -> Pad (schemas/known_layers.yaml:1019)."""
     pads = e.known(op.pads)
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "schemas/known_layers.yaml:1011")
+        raise Refused("does not hold: mode == 'constant'", "schemas/known_layers.yaml:1019")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     if not min(tuple(min(pair[0], pair[1]) for pair in each)) >= 0:
-        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:1015")
+        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:1023")
     e.layer(
         layers.Pad(
             paddings=tuple(each[i // 2][i % 2] for i in range(2 * data.rank)),
@@ -2472,11 +2472,11 @@ def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> ReduceL1 (schemas/known_layers.yaml:1415)."""
+    """ReduceL1 -> ReduceL1 (schemas/known_layers.yaml:1423)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1415")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1423")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1415")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1423")
     e.layer(layers.ReduceL1(axes=op.axes, keepdims=op.keepdims), (data,), tops=(reduced,))
 
 
@@ -2518,14 +2518,14 @@ def emit_reduce_l1_4(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> ReduceMax (schemas/known_layers.yaml:1479)."""
+    """ReduceMax -> ReduceMax (schemas/known_layers.yaml:1487)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
         raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1479")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1487")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1479")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1487")
     e.layer(layers.ReduceMax(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2574,14 +2574,14 @@ def emit_reduce_max_4(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> ReduceMean (schemas/known_layers.yaml:1495)."""
+    """ReduceMean -> ReduceMean (schemas/known_layers.yaml:1503)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
         raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1495")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1503")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1495")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1503")
     e.layer(layers.ReduceMean(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2671,11 +2671,11 @@ def emit_reduce_mean_7(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_min_1(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> ReduceMin (schemas/known_layers.yaml:1511)."""
+    """ReduceMin -> ReduceMin (schemas/known_layers.yaml:1519)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1511")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1519")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1511")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1519")
     e.layer(layers.ReduceMin(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2698,11 +2698,11 @@ def emit_reduce_min_2(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> ReduceSum (schemas/known_layers.yaml:1543)."""
+    """ReduceSum -> ReduceSum (schemas/known_layers.yaml:1551)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1543")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1551")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1543")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1551")
     e.layer(layers.ReduceSum(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2897,16 +2897,16 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> StridedSlice (schemas/known_layers.yaml:1960)."""
+    """Slice -> StridedSlice (schemas/known_layers.yaml:1972)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     cut = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     first = tuple(n + data.shape[lib.axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut, strict=True))
     if not min(stride) > 0:
-        raise Refused("does not hold: min(stride) > 0", "schemas/known_layers.yaml:1964")
+        raise Refused("does not hold: min(stride) > 0", "schemas/known_layers.yaml:1976")
     if not min(first) >= 0:
-        raise Refused("does not hold: min(first) >= 0", "schemas/known_layers.yaml:1964")
+        raise Refused("does not hold: min(first) >= 0", "schemas/known_layers.yaml:1976")
     e.layer(
         layers.StridedSlice(
             begin=first,
@@ -3098,11 +3098,11 @@ def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
 
 
 def emit_squeeze_1(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> Squeeze (schemas/known_layers.yaml:1922)."""
+    """Squeeze -> Squeeze (schemas/known_layers.yaml:1934)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1922")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1934")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1922")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1934")
     e.layer(layers.Squeeze(axis=op.axes), (data,), tops=(squeezed,))
 
 
@@ -3233,9 +3233,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1110)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1118)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1110")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1118")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3270,7 +3270,7 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze_1(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> ExpandDimsND (schemas/known_layers.yaml:445)."""
+    """Unsqueeze -> ExpandDimsND (schemas/known_layers.yaml:449)."""
     axes = e.known(op.axes)
     sorted = lib.normal_axes(axes, expanded.rank)
     e.layer(
@@ -3396,46 +3396,46 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2028)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2041)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
-    """HardSwish -> HardSwish (schemas/known_layers.yaml:530)."""
+    """HardSwish -> HardSwish (schemas/known_layers.yaml:537)."""
     e.layer(layers.HardSwish(), (X,), tops=(Y,))
 
 
 def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> DepthToSpace (schemas/known_layers.yaml:259)."""
+    """DepthToSpace -> DepthToSpace (schemas/known_layers.yaml:263)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:259")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:263")
     e.layer(layers.DepthToSpace(block_size=op.blocksize, data_format="NCHW"), (input,), tops=(output,))
 
 
 def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> Reorg (schemas/known_layers.yaml:1612)."""
+    """DepthToSpace -> Reorg (schemas/known_layers.yaml:1622)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:1612")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:1622")
     e.layer(layers.Reorg(stride=op.blocksize, reverse=True), (input,), tops=(output,))
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> ResizeBilinear (schemas/known_layers.yaml:1724)."""
+    """Resize -> ResizeBilinear (schemas/known_layers.yaml:1734)."""
     aligned = op.coordinate_transformation_mode == "align_corners"
     between = op.coordinate_transformation_mode in ("half_pixel", "pytorch_half_pixel") and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     corner = op.coordinate_transformation_mode == "asymmetric" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1728")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1738")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1728")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1738")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1728")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1738")
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1728")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1738")
     if not (aligned or between or corner):
-        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:1728")
+        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:1738")
     if not min(Y.shape[2:]) > 1:
-        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:1728")
+        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:1738")
     e.layer(
         layers.ResizeBilinear(
             output_height=Y.shape[2],
@@ -3450,20 +3450,20 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> ResizeNearestNeighbor (schemas/known_layers.yaml:1766)."""
+    """Resize -> ResizeNearestNeighbor (schemas/known_layers.yaml:1776)."""
     aligned = op.coordinate_transformation_mode == "align_corners" and op.nearest_mode == "round_prefer_ceil"
     between = op.coordinate_transformation_mode == "half_pixel" and op.nearest_mode == "round_prefer_ceil" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     corner = op.coordinate_transformation_mode == "asymmetric" and op.nearest_mode == "floor" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1770")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1780")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1770")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1780")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1770")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1780")
     if not (aligned or between or corner):
-        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:1770")
+        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:1780")
     if not min(Y.shape[2:]) > 1:
-        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:1770")
+        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:1780")
     e.layer(
         layers.ResizeNearestNeighbor(
             output_height=Y.shape[2],
@@ -3478,46 +3478,46 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_3(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2142)."""
+    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2155)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2142")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2155")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2142")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2155")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2142")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2155")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2142",
+            "schemas/known_layers.yaml:2155",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2146")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2159")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2146")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2159")
     e.layer(layers.UpsampleDarknet(stride=factor), (X,), tops=(Y,))
 
 
 def emit_resize_4(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:619)."""
+    """Resize -> Interp (schemas/known_layers.yaml:626)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:619")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:626")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:619")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:626")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:619")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:626")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:619",
+            "schemas/known_layers.yaml:626",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:619")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:626")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_lp_normalization_1(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> LpNormalization (schemas/known_layers.yaml:701)."""
+    """LpNormalization -> LpNormalization (schemas/known_layers.yaml:708)."""
     e.layer(
         layers.LpNormalization(axis=(lib.axis_of(op.axis, input.rank),), p=op.p),
         (input,),
@@ -3526,13 +3526,13 @@ def emit_lp_normalization_1(e: Emit, op: hub.LpNormalization, input: Value, outp
 
 
 def emit_lp_normalization_2(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:925)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:933)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:925")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:933")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:925")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:933")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:925")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:933")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10, add_eps_before_sqrt=True),
         (input,),
@@ -3542,54 +3542,54 @@ def emit_lp_normalization_2(e: Emit, op: hub.LpNormalization, input: Value, outp
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> SpaceToDepth (schemas/known_layers.yaml:1907)."""
+    """SpaceToDepth -> SpaceToDepth (schemas/known_layers.yaml:1919)."""
     e.layer(layers.SpaceToDepth(block_size=op.blocksize, data_format="NCHW"), (input,), tops=(output,))
 
 
 def emit_reduce_prod(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value) -> None:
-    """ReduceProd -> ReduceProd (schemas/known_layers.yaml:1527)."""
+    """ReduceProd -> ReduceProd (schemas/known_layers.yaml:1535)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1527")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1535")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1527")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1535")
     e.layer(layers.ReduceProd(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
 def emit_selu(e: Emit, op: hub.Selu, X: Value, Y: Value) -> None:
-    """Selu -> SeLU (schemas/known_layers.yaml:1875)."""
+    """Selu -> SeLU (schemas/known_layers.yaml:1887)."""
     e.layer(layers.SeLU(lambda_=op.gamma, alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_reduce_l2(e: Emit, op: hub.ReduceL2, data: Value, reduced: Value) -> None:
-    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:1431)."""
+    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:1439)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1431")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1439")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1431")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1439")
     e.layer(layers.ReduceL2(axes=op.axes, keepdims=op.keepdims), (data,), tops=(reduced,))
 
 
 def emit_reduce_log_sum_exp(e: Emit, op: hub.ReduceLogSumExp, data: Value, reduced: Value) -> None:
-    """ReduceLogSumExp -> ReduceLogsumexp (schemas/known_layers.yaml:1463)."""
+    """ReduceLogSumExp -> ReduceLogsumexp (schemas/known_layers.yaml:1471)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1463")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1471")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1463")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1471")
     e.layer(layers.ReduceLogsumexp(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
 def emit_thresholded_relu(e: Emit, op: hub.ThresholdedRelu, X: Value, Y: Value) -> None:
-    """ThresholdedRelu -> ThresholdedReLU (schemas/known_layers.yaml:2040)."""
+    """ThresholdedRelu -> ThresholdedReLU (schemas/known_layers.yaml:2053)."""
     e.layer(layers.ThresholdedReLU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_log_softmax(e: Emit, op: hub.LogSoftmax, input: Value, output: Value) -> None:
-    """LogSoftmax -> LogSoftmax (schemas/known_layers.yaml:685)."""
+    """LogSoftmax -> LogSoftmax (schemas/known_layers.yaml:692)."""
     e.layer(layers.LogSoftmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1850)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1860)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3632,7 +3632,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:188"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1190"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1198"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:201"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:210"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:230"),
@@ -3652,7 +3652,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2295"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2308"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3670,7 +3670,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:193"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:197"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:412"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:414"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:416"),
@@ -3688,7 +3688,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "schemas/known_layers.yaml:277"),
+            Alternative(emit_conv_1, "schemas/known_layers.yaml:281"),
             Alternative(emit_conv_2, "bvlc/mapping.yaml:474"),
             Alternative(emit_conv_3, "bvlc/mapping.yaml:488"),
             Alternative(emit_conv_4, "bvlc/mapping.yaml:500"),
@@ -3741,7 +3741,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "schemas/known_layers.yaml:478"),
+            Alternative(emit_gemm_1, "schemas/known_layers.yaml:482"),
             Alternative(emit_gemm_2, "bvlc/mapping.yaml:692"),
             Alternative(emit_gemm_3, "bvlc/mapping.yaml:694"),
             Alternative(emit_gemm_4, "bvlc/mapping.yaml:699"),
@@ -3766,7 +3766,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:798"),)),
     hub.HardSigmoid: Rule(
         (
-            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:512"),
+            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:517"),
             Alternative(emit_hard_sigmoid_2, "bvlc_master/mapping.yaml:11"),
             Alternative(emit_hard_sigmoid_3, "bvlc/mapping.yaml:802"),
         ),
@@ -3780,7 +3780,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:825"),)),
     hub.LayerNormalization: Rule(
         (
-            Alternative(emit_layer_normalization_1, "schemas/known_layers.yaml:668"),
+            Alternative(emit_layer_normalization_1, "schemas/known_layers.yaml:675"),
             Alternative(emit_layer_normalization_2, "bvlc/mapping.yaml:858"),
             Alternative(emit_layer_normalization_3, "bvlc/mapping.yaml:876"),
         ),
@@ -3799,7 +3799,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:943"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:778"),
+            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:785"),
             Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:948"),
             Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:956"),
             Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:965"),
@@ -3822,7 +3822,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1206"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1214"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1031"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1042"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1047"),
@@ -3872,8 +3872,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:824"),
-            Alternative(emit_pad_2, "schemas/known_layers.yaml:1011"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:831"),
+            Alternative(emit_pad_2, "schemas/known_layers.yaml:1019"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1209"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1211"),
             Alternative(emit_pad_5, "bvlc/mapping.yaml:1215"),
@@ -3904,7 +3904,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1276"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "schemas/known_layers.yaml:1415"),
+            Alternative(emit_reduce_l1_1, "schemas/known_layers.yaml:1423"),
             Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1284"),
             Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1287"),
             Alternative(emit_reduce_l1_4, "bvlc/mapping.yaml:1291"),
@@ -3912,7 +3912,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "schemas/known_layers.yaml:1479"),
+            Alternative(emit_reduce_max_1, "schemas/known_layers.yaml:1487"),
             Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1310"),
             Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1312"),
             Alternative(emit_reduce_max_4, "bvlc/mapping.yaml:1317"),
@@ -3920,7 +3920,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "schemas/known_layers.yaml:1495"),
+            Alternative(emit_reduce_mean_1, "schemas/known_layers.yaml:1503"),
             Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1338"),
             Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1340"),
             Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1343"),
@@ -3931,13 +3931,13 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.ReduceMin: Rule(
         (
-            Alternative(emit_reduce_min_1, "schemas/known_layers.yaml:1511"),
+            Alternative(emit_reduce_min_1, "schemas/known_layers.yaml:1519"),
             Alternative(emit_reduce_min_2, "bvlc/mapping.yaml:1368"),
         ),
     ),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "schemas/known_layers.yaml:1543"),
+            Alternative(emit_reduce_sum_1, "schemas/known_layers.yaml:1551"),
             Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1375"),
             Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1377"),
             Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1380"),
@@ -3967,7 +3967,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:1960"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:1972"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1501"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1503"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1508"),
@@ -3983,7 +3983,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1564"),)),
     hub.Squeeze: Rule(
         (
-            Alternative(emit_squeeze_1, "schemas/known_layers.yaml:1922"),
+            Alternative(emit_squeeze_1, "schemas/known_layers.yaml:1934"),
             Alternative(emit_squeeze_2, "bvlc/mapping.yaml:1569"),
         ),
     ),
@@ -4015,7 +4015,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1110"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1118"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1649"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1654"),
@@ -4023,7 +4023,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Unsqueeze: Rule(
         (
-            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:445"),
+            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:449"),
             Alternative(emit_unsqueeze_2, "bvlc/mapping.yaml:1666"),
         ),
     ),
@@ -4036,34 +4036,34 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2028"),)),
-    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:530"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2041"),)),
+    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:537"),)),
     hub.DepthToSpace: Rule(
         (
-            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:259"),
-            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:1612"),
+            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:263"),
+            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:1622"),
         ),
     ),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:1724"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:1766"),
-            Alternative(emit_resize_3, "schemas/known_layers.yaml:2142"),
-            Alternative(emit_resize_4, "schemas/known_layers.yaml:619"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:1734"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:1776"),
+            Alternative(emit_resize_3, "schemas/known_layers.yaml:2155"),
+            Alternative(emit_resize_4, "schemas/known_layers.yaml:626"),
         ),
     ),
     hub.LpNormalization: Rule(
         (
-            Alternative(emit_lp_normalization_1, "schemas/known_layers.yaml:701"),
-            Alternative(emit_lp_normalization_2, "schemas/known_layers.yaml:925"),
+            Alternative(emit_lp_normalization_1, "schemas/known_layers.yaml:708"),
+            Alternative(emit_lp_normalization_2, "schemas/known_layers.yaml:933"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:1907"),)),
-    hub.ReduceProd: Rule((Alternative(emit_reduce_prod, "schemas/known_layers.yaml:1527"),)),
-    hub.Selu: Rule((Alternative(emit_selu, "schemas/known_layers.yaml:1875"),)),
-    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:1431"),)),
-    hub.ReduceLogSumExp: Rule((Alternative(emit_reduce_log_sum_exp, "schemas/known_layers.yaml:1463"),)),
-    hub.ThresholdedRelu: Rule((Alternative(emit_thresholded_relu, "schemas/known_layers.yaml:2040"),)),
-    hub.LogSoftmax: Rule((Alternative(emit_log_softmax, "schemas/known_layers.yaml:685"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1850"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:1919"),)),
+    hub.ReduceProd: Rule((Alternative(emit_reduce_prod, "schemas/known_layers.yaml:1535"),)),
+    hub.Selu: Rule((Alternative(emit_selu, "schemas/known_layers.yaml:1887"),)),
+    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:1439"),)),
+    hub.ReduceLogSumExp: Rule((Alternative(emit_reduce_log_sum_exp, "schemas/known_layers.yaml:1471"),)),
+    hub.ThresholdedRelu: Rule((Alternative(emit_thresholded_relu, "schemas/known_layers.yaml:2053"),)),
+    hub.LogSoftmax: Rule((Alternative(emit_log_softmax, "schemas/known_layers.yaml:692"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1860"),)),
 }

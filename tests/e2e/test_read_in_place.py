@@ -10,6 +10,7 @@ import pytest
 
 from caffeforge.generated.bvlc import BACKEND
 from caffeforge.runtime import CaffeforgeError, load
+from caffeforge.runtime.backends import find
 from tests.e2e import vendor
 from tests.e2e.prototxt_cases import Case, Shape, layer, normal
 from tests.real_caffe.witness import Witness
@@ -52,6 +53,19 @@ def test_safe_types_are_read_in_place(kind: str, results: dict[str, vendor.Float
     (end,) = found.run({f"{given.name}/data": normal("data", *SHAPE)}).values()
     np.testing.assert_allclose(results[f"{kind}_x/end"], results[f"{kind}_own/end"], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(end, results[f"{kind}_x/end"], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["Clip", "Mish", "ReLU6"])
+def test_known_layers_are_read_in_place(kind: str, sophgo: Witness, tmp_path: Path) -> None:
+    dialect = find("sophgo")
+    assert kind in dialect.net.takes_in_place
+    given = case(kind, "clip_param { min: -0.2 max: 0.3 }" if kind == "Clip" else "", "x", [])
+    files = vendor.write(tmp_path, given.text, {}, "sophgo")
+    feed = {f"{given.name}/data": 20 * normal("data", *SHAPE)}
+    (end,) = load(files[0], dialect=dialect).run(feed).values()
+    expected = sophgo.run(files[0], None, feed)[f"{given.name}/end"]
+    np.testing.assert_allclose(end, expected, rtol=1e-4, atol=1e-5)
+    assert np.abs(expected - 10 * normal("data", *SHAPE)).max() > 0.1
 
 
 WRONG: Sequence[tuple[str, str, Sequence[Shape], str]] = (
