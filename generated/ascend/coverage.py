@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1197",
+        "schemas/known_layers.yaml:1283",
         (
             Way(
-                "schemas/known_layers.yaml:1198",
+                "schemas/known_layers.yaml:1284",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1284",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1200",
+                        "schemas/known_layers.yaml:1286",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -406,14 +406,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:280",
+        "schemas/known_layers.yaml:307",
         (
             Way(
-                "schemas/known_layers.yaml:281",
+                "schemas/known_layers.yaml:308",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:281",
+                        "schemas/known_layers.yaml:308",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -873,14 +873,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry("bvlc/mapping.yaml:942", (Way("bvlc/mapping.yaml:943", hook="lstm"),)),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:33",
+        "schemas/known_layers.yaml:53",
         (
             Way(
-                "schemas/known_layers.yaml:34",
+                "schemas/known_layers.yaml:54",
                 layers=("BatchMatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:34",
+                        "schemas/known_layers.yaml:54",
                         "not is_constant(A) and not is_constant(B) and A.rank == B.rank and A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
                     ),
                 ),
@@ -1015,18 +1015,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1213",
+        "schemas/known_layers.yaml:1299",
         (
             Way(
-                "schemas/known_layers.yaml:1214",
+                "schemas/known_layers.yaml:1300",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1214",
+                        "schemas/known_layers.yaml:1300",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1216",
+                        "schemas/known_layers.yaml:1302",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1814,12 +1814,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1117",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1118",
+                "schemas/known_layers.yaml:1204",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1904,43 +1904,43 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1642",
-        (Way("schemas/known_layers.yaml:1643", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:1728",
+        (Way("schemas/known_layers.yaml:1729", layers=("Reorg",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1645",
+        "schemas/known_layers.yaml:1731",
         (
             Way(
-                "schemas/known_layers.yaml:1646",
+                "schemas/known_layers.yaml:1732",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:1646", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1732", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2279",
+        "schemas/known_layers.yaml:2406",
         (
             Way(
-                "schemas/known_layers.yaml:2280",
+                "schemas/known_layers.yaml:2407",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2280",
+                        "schemas/known_layers.yaml:2407",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2282",
+                        "schemas/known_layers.yaml:2409",
                         "whole_factors(X.shape[2:], Y.shape[2:])",
                         "a whole factor for each axis",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:626",
+                "schemas/known_layers.yaml:673",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:626",
+                        "schemas/known_layers.yaml:673",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1948,18 +1948,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1859",
-        (Way("schemas/known_layers.yaml:1860", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1945",
+        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1292",
+        "schemas/known_layers.yaml:1378",
         (
             Way(
-                "schemas/known_layers.yaml:1293",
+                "schemas/known_layers.yaml:1379",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1294",
+                        "schemas/known_layers.yaml:1380",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1968,14 +1968,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:932",
+        "schemas/known_layers.yaml:1018",
         (
             Way(
-                "schemas/known_layers.yaml:933",
+                "schemas/known_layers.yaml:1019",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:933",
+                        "schemas/known_layers.yaml:1019",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1983,8 +1983,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1408",
-        (Way("schemas/known_layers.yaml:1409", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1494",
+        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
     ),
 }
 
@@ -2565,7 +2565,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1186",
+        "schemas/known_layers.yaml:1272",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2655,7 +2655,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1194",
+                "schemas/known_layers.yaml:1280",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2911,10 +2911,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:271",
+        "schemas/known_layers.yaml:298",
         (
             Way(
-                "schemas/known_layers.yaml:274",
+                "schemas/known_layers.yaml:301",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2952,7 +2952,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:278",
+                        "schemas/known_layers.yaml:305",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -2961,37 +2961,37 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:1631",
+        "schemas/known_layers.yaml:1717",
         (
             Way(
-                "schemas/known_layers.yaml:1637",
+                "schemas/known_layers.yaml:1723",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:1637", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:1723", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1639",
+                "schemas/known_layers.yaml:1725",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:1639", "not reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:1725", "not reverse"),),
             ),
         ),
-        conditions=(Condition("schemas/known_layers.yaml:1635", "stride > 0", "stride is due"),),
+        conditions=(Condition("schemas/known_layers.yaml:1721", "stride > 0", "stride is due"),),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1815",
+        "schemas/known_layers.yaml:1901",
         (
             Way(
-                "schemas/known_layers.yaml:1817",
+                "schemas/known_layers.yaml:1903",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:1818", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1904", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:604",
+        "schemas/known_layers.yaml:651",
         (
             Way(
-                "schemas/known_layers.yaml:606",
+                "schemas/known_layers.yaml:653",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3001,32 +3001,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:615",
+                        "schemas/known_layers.yaml:662",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:616",
+                        "schemas/known_layers.yaml:663",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:617",
+                        "schemas/known_layers.yaml:664",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:618",
+                        "schemas/known_layers.yaml:665",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:619",
+                        "schemas/known_layers.yaml:666",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:620",
+                        "schemas/known_layers.yaml:667",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3036,15 +3036,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1895",
+        "schemas/known_layers.yaml:1988",
         (
             Way(
-                "schemas/known_layers.yaml:1897",
+                "schemas/known_layers.yaml:1990",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1903",
+                        "schemas/known_layers.yaml:1996",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3054,30 +3054,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2268",
+        "schemas/known_layers.yaml:2395",
         (
             Way(
-                "schemas/known_layers.yaml:2270",
+                "schemas/known_layers.yaml:2397",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, float(factors[0]), float(factors[1])], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("factors", "[stride_h, stride_w] if has(stride_h) else [stride, stride]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2271",
+                        "schemas/known_layers.yaml:2398",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2272",
+                        "schemas/known_layers.yaml:2399",
                         "scale == 1",
                         "what scale other than 1 does is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2273",
+                        "schemas/known_layers.yaml:2400",
                         "not has(stride) or not has(stride_h) and not has(stride_w)",
                         "the factor is stride, or stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2274",
+                        "schemas/known_layers.yaml:2401",
                         "has(stride_h) == has(stride_w) and min(factors) > 0",
                         "stride_h and stride_w are due, and positive",
                     ),
@@ -3086,19 +3086,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         (
             Way(
-                "schemas/known_layers.yaml:1853",
+                "schemas/known_layers.yaml:1939",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1855",
+                        "schemas/known_layers.yaml:1941",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1856",
+                        "schemas/known_layers.yaml:1942",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3107,14 +3107,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1108",
+        "schemas/known_layers.yaml:1194",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1196",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1113",
+                        "schemas/known_layers.yaml:1199",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3124,10 +3124,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1261",
+        "schemas/known_layers.yaml:1347",
         (
             Way(
-                "schemas/known_layers.yaml:1263",
+                "schemas/known_layers.yaml:1349",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3135,27 +3135,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1269",
+                        "schemas/known_layers.yaml:1355",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1271",
+                        "schemas/known_layers.yaml:1357",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1273",
+                        "schemas/known_layers.yaml:1359",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1275",
+                        "schemas/known_layers.yaml:1361",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1277",
+                        "schemas/known_layers.yaml:1363",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3165,20 +3165,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:914",
+        "schemas/known_layers.yaml:1000",
         (
             Way(
-                "schemas/known_layers.yaml:916",
+                "schemas/known_layers.yaml:1002",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:920",
+                        "schemas/known_layers.yaml:1006",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:922",
+                        "schemas/known_layers.yaml:1008",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3188,14 +3188,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1401",
+        "schemas/known_layers.yaml:1487",
         (
             Way(
-                "schemas/known_layers.yaml:1403",
+                "schemas/known_layers.yaml:1489",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1405",
+                        "schemas/known_layers.yaml:1491",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3204,17 +3204,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchMatMul": Entry(
-        "schemas/known_layers.yaml:22",
+        "schemas/known_layers.yaml:42",
         (
             Way(
-                "schemas/known_layers.yaml:24",
+                "schemas/known_layers.yaml:44",
                 rewrite="a = Transpose(bottoms[0], perm=swap) if adj_x1 else bottoms[0]\nb = Transpose(bottoms[1], perm=swap) if adj_x2 else bottoms[1]\ntops[0] = MatMul(a, b)",
                 let=(
                     ("swap", "[i for i in range(bottoms[0].rank - 2)] + [bottoms[0].rank - 1, bottoms[0].rank - 2]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:25",
+                        "schemas/known_layers.yaml:45",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank >= 2",
                         "two bottoms with as many axes are due",
                     ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1197",
+        "schemas/known_layers.yaml:1283",
         (
             Way(
-                "schemas/known_layers.yaml:1198",
+                "schemas/known_layers.yaml:1284",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1284",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1200",
+                        "schemas/known_layers.yaml:1286",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -341,12 +341,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:196",
+        "schemas/known_layers.yaml:223",
         (
             Way(
-                "schemas/known_layers.yaml:197",
+                "schemas/known_layers.yaml:224",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:197", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:224", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:412",
@@ -1003,18 +1003,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1213",
+        "schemas/known_layers.yaml:1299",
         (
             Way(
-                "schemas/known_layers.yaml:1214",
+                "schemas/known_layers.yaml:1300",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1214",
+                        "schemas/known_layers.yaml:1300",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1216",
+                        "schemas/known_layers.yaml:1302",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1887,8 +1887,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2040",
-        (Way("schemas/known_layers.yaml:2041", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2167",
+        (Way("schemas/known_layers.yaml:2168", layers=("Swish",)),),
     ),
 }
 
@@ -2469,7 +2469,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1186",
+        "schemas/known_layers.yaml:1272",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2559,7 +2559,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1194",
+                "schemas/known_layers.yaml:1280",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2815,23 +2815,23 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2033",
-        (Way("schemas/known_layers.yaml:2036", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2160",
+        (Way("schemas/known_layers.yaml:2163", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:184",
+        "schemas/known_layers.yaml:211",
         (
             Way(
-                "schemas/known_layers.yaml:187",
+                "schemas/known_layers.yaml:214",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:189",
+                        "schemas/known_layers.yaml:216",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:190", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:217", "min <= max", "min is more than max"),
                 ),
             ),
         ),

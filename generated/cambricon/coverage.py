@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1197",
+        "schemas/known_layers.yaml:1283",
         (
             Way(
-                "schemas/known_layers.yaml:1198",
+                "schemas/known_layers.yaml:1284",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1284",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1200",
+                        "schemas/known_layers.yaml:1286",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:143",
+        "schemas/known_layers.yaml:163",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:144",
+                "schemas/known_layers.yaml:164",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2136",
+        "schemas/known_layers.yaml:2263",
         (
             Way(
-                "schemas/known_layers.yaml:2137",
+                "schemas/known_layers.yaml:2264",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2137", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2264", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -413,14 +413,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:280",
+        "schemas/known_layers.yaml:307",
         (
             Way(
-                "schemas/known_layers.yaml:281",
+                "schemas/known_layers.yaml:308",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:281",
+                        "schemas/known_layers.yaml:308",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -1012,18 +1012,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1213",
+        "schemas/known_layers.yaml:1299",
         (
             Way(
-                "schemas/known_layers.yaml:1214",
+                "schemas/known_layers.yaml:1300",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1214",
+                        "schemas/known_layers.yaml:1300",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1216",
+                        "schemas/known_layers.yaml:1302",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1811,12 +1811,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1117",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1118",
+                "schemas/known_layers.yaml:1204",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1901,34 +1901,34 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1621",
+        "schemas/known_layers.yaml:1707",
         (
             Way(
-                "schemas/known_layers.yaml:1622",
+                "schemas/known_layers.yaml:1708",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:1622", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1708", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:625",
+        "schemas/known_layers.yaml:672",
         (
             Way(
-                "schemas/known_layers.yaml:626",
+                "schemas/known_layers.yaml:673",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:626",
+                        "schemas/known_layers.yaml:673",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2132",
+                "schemas/known_layers.yaml:2259",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2132",
+                        "schemas/known_layers.yaml:2259",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"',
                     ),
                 ),
@@ -1936,14 +1936,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1292",
+        "schemas/known_layers.yaml:1378",
         (
             Way(
-                "schemas/known_layers.yaml:1293",
+                "schemas/known_layers.yaml:1379",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1294",
+                        "schemas/known_layers.yaml:1380",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1952,14 +1952,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:932",
+        "schemas/known_layers.yaml:1018",
         (
             Way(
-                "schemas/known_layers.yaml:933",
+                "schemas/known_layers.yaml:1019",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:933",
+                        "schemas/known_layers.yaml:1019",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1967,14 +1967,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:409",
+        "schemas/known_layers.yaml:436",
         (
             Way(
-                "schemas/known_layers.yaml:410",
+                "schemas/known_layers.yaml:437",
                 layers=("DetectionOutput",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:410",
+                        "schemas/known_layers.yaml:437",
                         'code in ("CORNER", "CENTER_SIZE") and nms_eta == 1',
                     ),
                 ),
@@ -1982,12 +1982,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1859",
-        (Way("schemas/known_layers.yaml:1860", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1945",
+        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1408",
-        (Way("schemas/known_layers.yaml:1409", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1494",
+        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
     ),
 }
 
@@ -2568,7 +2568,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1186",
+        "schemas/known_layers.yaml:1272",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2658,7 +2658,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1194",
+                "schemas/known_layers.yaml:1280",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2912,10 +2912,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:271",
+        "schemas/known_layers.yaml:298",
         (
             Way(
-                "schemas/known_layers.yaml:274",
+                "schemas/known_layers.yaml:301",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2953,7 +2953,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:278",
+                        "schemas/known_layers.yaml:305",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -2962,20 +2962,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:1599",
+        "schemas/known_layers.yaml:1685",
         (
             Way(
-                "schemas/known_layers.yaml:1612",
+                "schemas/known_layers.yaml:1698",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:1612", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:1698", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1614",
+                "schemas/known_layers.yaml:1700",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1614", "not reverse"),
+                    Condition("schemas/known_layers.yaml:1700", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:1616",
+                        "schemas/known_layers.yaml:1702",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -2989,38 +2989,38 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:1603", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:1689", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:1604",
+                "schemas/known_layers.yaml:1690",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1605",
+                "schemas/known_layers.yaml:1691",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2112",
+        "schemas/known_layers.yaml:2239",
         (
             Way(
-                "schemas/known_layers.yaml:2122",
+                "schemas/known_layers.yaml:2249",
                 rewrite='tops[0] = Resize(bottoms[0], axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2122",
+                        "schemas/known_layers.yaml:2249",
                         "nearestneighbor_mode and len(bottoms) == 1",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2124",
+                "schemas/known_layers.yaml:2251",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2124",
+                        "schemas/known_layers.yaml:2251",
                         "not nearestneighbor_mode and len(bottoms) == 2",
                     ),
                 ),
@@ -3033,31 +3033,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2116",
+                "schemas/known_layers.yaml:2243",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2117",
+                "schemas/known_layers.yaml:2244",
                 "pad_out_h == 0 and pad_out_W == 0",
                 "pads at the end are not known",
             ),
         ),
     ),
     "ROIAlign": Entry(
-        "schemas/known_layers.yaml:1828",
+        "schemas/known_layers.yaml:1914",
         (
             Way(
-                "schemas/known_layers.yaml:1830",
+                "schemas/known_layers.yaml:1916",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1832",
+                        "schemas/known_layers.yaml:1918",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1833",
+                        "schemas/known_layers.yaml:1919",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3066,15 +3066,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1895",
+        "schemas/known_layers.yaml:1988",
         (
             Way(
-                "schemas/known_layers.yaml:1897",
+                "schemas/known_layers.yaml:1990",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1903",
+                        "schemas/known_layers.yaml:1996",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3084,10 +3084,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1261",
+        "schemas/known_layers.yaml:1347",
         (
             Way(
-                "schemas/known_layers.yaml:1263",
+                "schemas/known_layers.yaml:1349",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3095,27 +3095,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1269",
+                        "schemas/known_layers.yaml:1355",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1271",
+                        "schemas/known_layers.yaml:1357",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1273",
+                        "schemas/known_layers.yaml:1359",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1275",
+                        "schemas/known_layers.yaml:1361",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1277",
+                        "schemas/known_layers.yaml:1363",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3125,20 +3125,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:914",
+        "schemas/known_layers.yaml:1000",
         (
             Way(
-                "schemas/known_layers.yaml:916",
+                "schemas/known_layers.yaml:1002",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:920",
+                        "schemas/known_layers.yaml:1006",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:922",
+                        "schemas/known_layers.yaml:1008",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3148,14 +3148,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1108",
+        "schemas/known_layers.yaml:1194",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1196",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1113",
+                        "schemas/known_layers.yaml:1199",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3165,20 +3165,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:388",
+        "schemas/known_layers.yaml:415",
         (
             Way(
-                "schemas/known_layers.yaml:390",
+                "schemas/known_layers.yaml:417",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=1.0,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:392",
+                        "schemas/known_layers.yaml:419",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:393", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:420", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:394",
+                        "schemas/known_layers.yaml:421",
                         "nms_param.nms_threshold >= 0",
                         "nms_threshold must not be negative",
                     ),
@@ -3187,15 +3187,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:133",
+        "schemas/known_layers.yaml:153",
         (
             Way(
-                "schemas/known_layers.yaml:136",
+                "schemas/known_layers.yaml:156",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:138",
+                        "schemas/known_layers.yaml:158",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -3204,10 +3204,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:604",
+        "schemas/known_layers.yaml:651",
         (
             Way(
-                "schemas/known_layers.yaml:606",
+                "schemas/known_layers.yaml:653",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3217,32 +3217,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:615",
+                        "schemas/known_layers.yaml:662",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:616",
+                        "schemas/known_layers.yaml:663",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:617",
+                        "schemas/known_layers.yaml:664",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:618",
+                        "schemas/known_layers.yaml:665",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:619",
+                        "schemas/known_layers.yaml:666",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:620",
+                        "schemas/known_layers.yaml:667",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3252,19 +3252,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         (
             Way(
-                "schemas/known_layers.yaml:1853",
+                "schemas/known_layers.yaml:1939",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1855",
+                        "schemas/known_layers.yaml:1941",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1856",
+                        "schemas/known_layers.yaml:1942",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3273,14 +3273,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1401",
+        "schemas/known_layers.yaml:1487",
         (
             Way(
-                "schemas/known_layers.yaml:1403",
+                "schemas/known_layers.yaml:1489",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1405",
+                        "schemas/known_layers.yaml:1491",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3289,10 +3289,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "CReLU": Entry(
-        "schemas/known_layers.yaml:247",
+        "schemas/known_layers.yaml:274",
         (
             Way(
-                "schemas/known_layers.yaml:249",
+                "schemas/known_layers.yaml:276",
                 rewrite="tops[0] = LeakyRelu(Concat(bottom, Neg(bottom), axis=axis_of(concat_axis, bottom.rank)), alpha=negative_slope)",
             ),
         ),
@@ -3342,7 +3342,7 @@ UNREAD: Final[tuple[str, ...]] = (
 
 # inherited rules that the schema cannot hold
 DROPPED: Final[tuple[Dropped, ...]] = (
-    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:421", "unknown value of code_type 'CORNER_SIZE'"),
+    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:448", "unknown value of code_type 'CORNER_SIZE'"),
 )
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml

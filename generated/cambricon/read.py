@@ -635,7 +635,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1186)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1272)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -684,7 +684,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2185",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1194")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1280")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -737,7 +737,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1186")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1272")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1040,7 +1040,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> None:
-    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:271)."""
+    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:298)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1076,7 +1076,7 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
     if not all(tuple(o > 0 for o in lib.window_count(bottom.shape[lead + 1 :], k, s, p, d))):
         raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1834")
     if num_output != bottom.shape[lead]:
-        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:278")
+        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:305")
     x = (
         bottom
         if lead == 1
@@ -1092,18 +1092,18 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:1599)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:1685)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:1603")
+        raise Refused("stride is due", "schemas/known_layers.yaml:1689")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1604")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1690")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:1605")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:1691")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1111,9 +1111,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1616")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1702")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1616")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1702")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1123,11 +1123,11 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1599")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1685")
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2112)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2239)."""
     bottoms = r.bottoms
     upsample_h = param.upsample_h if param.upsample_h is not None else 0
     upsample_w = param.upsample_w if param.upsample_w is not None else 0
@@ -1142,17 +1142,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2116",
+            "schemas/known_layers.yaml:2243",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2116",
+            "schemas/known_layers.yaml:2243",
         )
     if pad_out_h != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2117")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2244")
     if pad_out_W != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2117")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2244")
     if nearestneighbor_mode and len(bottoms) == 1:
         r.top(
             0,
@@ -1185,25 +1185,25 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     raise Refused(
         "nearestneighbor_mode for one bottom, or values and a mask without it",
-        "schemas/known_layers.yaml:2112",
+        "schemas/known_layers.yaml:2239",
     )
 
 
 def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
-    """What layer ROIAlign computes (schemas/known_layers.yaml:1828)."""
+    """What layer ROIAlign computes (schemas/known_layers.yaml:1914)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     sampling_ratio = param.sampling_ratio if param.sampling_ratio is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1832")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1918")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1832")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1918")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1833")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1919")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1833")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1919")
     image = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (
@@ -1231,14 +1231,14 @@ def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1895)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1988)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1903")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1903")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1251,7 +1251,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1261)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1347)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1267,23 +1267,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1269")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1355")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1271")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1271")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1273")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1359")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1275")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1275")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1277")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1277")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
     r.top(
         0,
         r.value(
@@ -1304,7 +1304,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:914)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1000)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1312,9 +1312,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:920")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1006")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:922")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1008")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1337,16 +1337,16 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1108)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1194)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1113")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1199")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:388)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:415)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1359,12 +1359,12 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:392",
+            "schemas/known_layers.yaml:419",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:393")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:420")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
-        raise Refused("nms_threshold must not be negative", "schemas/known_layers.yaml:394")
+        raise Refused("nms_threshold must not be negative", "schemas/known_layers.yaml:421")
     r.top(
         0,
         r.value(
@@ -1386,12 +1386,12 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_bn(r: Read, param: layers.BN) -> None:
-    """What layer BN computes (schemas/known_layers.yaml:133)."""
+    """What layer BN computes (schemas/known_layers.yaml:153)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     eps = param.eps if param.eps is not None else 1e-05
     if len(blobs) != 4:
-        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:138")
+        raise Refused("four blobs are due: factor, offset, mean, variance", "schemas/known_layers.yaml:158")
     c = (bottom.shape[1],)
     r.top(
         0,
@@ -1409,7 +1409,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:604)."""
+    """What layer Interp computes (schemas/known_layers.yaml:651)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1420,27 +1420,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = param.align_corners if param.align_corners is not None else True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:615")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:662")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:616")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:663")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:616")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:663")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:617")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:664")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:618")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:618")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:618")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:619")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:666")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:620")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:667")
     part = (
         r.value(
             hub.Slice(
@@ -1468,17 +1468,17 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1851)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1937)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1855")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1856")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1856")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
     r.top(
         0,
         r.value(
@@ -1489,13 +1489,13 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1401)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1487)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1405")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1491")
     r.top(
         0,
         r.value(
@@ -1510,7 +1510,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_c_re_lu(r: Read, param: layers.CReLU) -> None:
-    """What layer CReLU computes (schemas/known_layers.yaml:247)."""
+    """What layer CReLU computes (schemas/known_layers.yaml:274)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     concat_axis = param.concat_axis if param.concat_axis is not None else 1
@@ -1695,7 +1695,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2146", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1186",
+        "schemas/known_layers.yaml:1272",
         (
             "pool",
             "kernel_size",
@@ -1740,7 +1740,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
     "ConvolutionDepthwise": Reader(
         read_convolution_depthwise,
-        "schemas/known_layers.yaml:271",
+        "schemas/known_layers.yaml:298",
         (
             "num_output",
             "bias_term",
@@ -1759,10 +1759,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1599", ("stride", "reverse"), ("engine",)),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1685", ("stride", "reverse"), ("engine",)),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2112",
+        "schemas/known_layers.yaml:2239",
         (
             "upsample_h",
             "upsample_w",
@@ -1777,14 +1777,14 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIAlign": Reader(
         read_roi_align,
-        "schemas/known_layers.yaml:1828",
+        "schemas/known_layers.yaml:1914",
         ("pooled_h", "pooled_w", "spatial_scale", "sampling_ratio"),
         ("engine",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1895", ("group",), ("engine",)),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1988", ("group",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1261",
+        "schemas/known_layers.yaml:1347",
         (
             "min_size",
             "max_size",
@@ -1804,14 +1804,14 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:914",
+        "schemas/known_layers.yaml:1000",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler", "engine"),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1108", ("order",), ("engine",)),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1194", ("order",), ("engine",)),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:388",
+        "schemas/known_layers.yaml:415",
         (
             "num_classes",
             "share_location",
@@ -1826,13 +1826,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "BN": Reader(
         read_bn,
-        "schemas/known_layers.yaml:133",
+        "schemas/known_layers.yaml:153",
         ("eps",),
         ("slope_filler", "bias_filler", "momentum", "frozen", "engine"),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:604",
+        "schemas/known_layers.yaml:651",
         (
             "height",
             "width",
@@ -1846,19 +1846,19 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         ("pooled_h", "pooled_w", "spatial_scale"),
         ("engine",),
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1401",
+        "schemas/known_layers.yaml:1487",
         ("spatial_scale", "output_dim", "group_size"),
         ("engine",),
     ),
     "CReLU": Reader(
         read_c_re_lu,
-        "schemas/known_layers.yaml:247",
+        "schemas/known_layers.yaml:274",
         ("negative_slope", "concat_axis"),
         ("engine",),
     ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1197",
+        "schemas/known_layers.yaml:1283",
         (
             Way(
-                "schemas/known_layers.yaml:1198",
+                "schemas/known_layers.yaml:1284",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1284",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1200",
+                        "schemas/known_layers.yaml:1286",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -291,12 +291,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:808",
+        "schemas/known_layers.yaml:855",
         (
             Way(
-                "schemas/known_layers.yaml:809",
+                "schemas/known_layers.yaml:856",
                 layers=("MaxUnPool",),
-                conditions=(Condition("schemas/known_layers.yaml:809", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:856", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -346,14 +346,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:1570",
+        "schemas/known_layers.yaml:1656",
         (
             Way(
-                "schemas/known_layers.yaml:1571",
+                "schemas/known_layers.yaml:1657",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1571",
+                        "schemas/known_layers.yaml:1657",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -796,9 +796,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:516",
+        "schemas/known_layers.yaml:563",
         (
-            Way("schemas/known_layers.yaml:517", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:564", layers=("HardSigmoid",)),
             Way("bvlc/mapping.yaml:802", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
     ),
@@ -1013,18 +1013,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1213",
+        "schemas/known_layers.yaml:1299",
         (
             Way(
-                "schemas/known_layers.yaml:1214",
+                "schemas/known_layers.yaml:1300",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1214",
+                        "schemas/known_layers.yaml:1300",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1216",
+                        "schemas/known_layers.yaml:1302",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1265,10 +1265,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:962",
+        "schemas/known_layers.yaml:1048",
         (
             Way(
-                "schemas/known_layers.yaml:963",
+                "schemas/known_layers.yaml:1049",
                 layers=("Pad",),
                 let=(
                     ("each", "pad_pairs(pads, axes, data.rank)"),
@@ -1276,11 +1276,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:966",
+                        "schemas/known_layers.yaml:1052",
                         'data.rank == 4 and mode in ["constant", "edge", "reflect"]',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:968",
+                        "schemas/known_layers.yaml:1054",
                         "each[:2] == [(0, 0), (0, 0)] and min(sides) >= 0",
                         "height and width are padded here alone",
                     ),
@@ -1831,12 +1831,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1117",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1118",
+                "schemas/known_layers.yaml:1204",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1857,12 +1857,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2079",
+        "schemas/known_layers.yaml:2206",
         (
             Way(
-                "schemas/known_layers.yaml:2080",
+                "schemas/known_layers.yaml:2207",
                 layers=("Unsqueeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2080", "len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2207", "len(axes) == 1"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1666",
@@ -1926,14 +1926,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1292",
+        "schemas/known_layers.yaml:1378",
         (
             Way(
-                "schemas/known_layers.yaml:1293",
+                "schemas/known_layers.yaml:1379",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1294",
+                        "schemas/known_layers.yaml:1380",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1942,29 +1942,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:345",
+        "schemas/known_layers.yaml:372",
         (
             Way(
-                "schemas/known_layers.yaml:346",
+                "schemas/known_layers.yaml:373",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:346", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:373", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:357",
+                "schemas/known_layers.yaml:384",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:357", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:384", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:932",
+        "schemas/known_layers.yaml:1018",
         (
             Way(
-                "schemas/known_layers.yaml:933",
+                "schemas/known_layers.yaml:1019",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:933",
+                        "schemas/known_layers.yaml:1019",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1972,18 +1972,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:537",
-        (Way("schemas/known_layers.yaml:537", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:584",
+        (Way("schemas/known_layers.yaml:584", layers=("HardSwish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1408",
-        (Way("schemas/known_layers.yaml:1409", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1494",
+        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:82",
+        "schemas/known_layers.yaml:102",
         (
             Way(
-                "schemas/known_layers.yaml:83",
+                "schemas/known_layers.yaml:103",
                 layers=("BilinearInterpolate",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners"'),
@@ -1991,27 +1991,27 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:86",
+                        "schemas/known_layers.yaml:106",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and antialias == 0 and (aligned or between)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:88",
+                        "schemas/known_layers.yaml:108",
                         "min(Y.shape[2:]) > 1",
                         "a side of one element is resized in another way",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2180",
+                "schemas/known_layers.yaml:2307",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2180",
+                        "schemas/known_layers.yaml:2307",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2184",
+                        "schemas/known_layers.yaml:2311",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2020,24 +2020,24 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1147",
+        "schemas/known_layers.yaml:1233",
         (
             Way(
-                "schemas/known_layers.yaml:1148",
+                "schemas/known_layers.yaml:1234",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1148", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1234", 'mode == "CRD"'),),
             ),
         ),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1377",
+        "schemas/known_layers.yaml:1463",
         (
             Way(
-                "schemas/known_layers.yaml:1378",
+                "schemas/known_layers.yaml:1464",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1379",
+                        "schemas/known_layers.yaml:1465",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2624,7 +2624,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1186",
+        "schemas/known_layers.yaml:1272",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2714,7 +2714,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1194",
+                "schemas/known_layers.yaml:1280",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2970,14 +2970,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1108",
+        "schemas/known_layers.yaml:1194",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1196",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1113",
+                        "schemas/known_layers.yaml:1199",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2987,10 +2987,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1261",
+        "schemas/known_layers.yaml:1347",
         (
             Way(
-                "schemas/known_layers.yaml:1263",
+                "schemas/known_layers.yaml:1349",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2998,27 +2998,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1269",
+                        "schemas/known_layers.yaml:1355",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1271",
+                        "schemas/known_layers.yaml:1357",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1273",
+                        "schemas/known_layers.yaml:1359",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1275",
+                        "schemas/known_layers.yaml:1361",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1277",
+                        "schemas/known_layers.yaml:1363",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3028,20 +3028,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:320",
+        "schemas/known_layers.yaml:347",
         (
             Way(
-                "schemas/known_layers.yaml:322",
+                "schemas/known_layers.yaml:349",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:325",
+                        "schemas/known_layers.yaml:352",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:327", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:354", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:329",
+                        "schemas/known_layers.yaml:356",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3051,20 +3051,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:914",
+        "schemas/known_layers.yaml:1000",
         (
             Way(
-                "schemas/known_layers.yaml:916",
+                "schemas/known_layers.yaml:1002",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:920",
+                        "schemas/known_layers.yaml:1006",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:922",
+                        "schemas/known_layers.yaml:1008",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3074,19 +3074,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:534",
-        (Way("schemas/known_layers.yaml:536", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:581",
+        (Way("schemas/known_layers.yaml:583", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1401",
+        "schemas/known_layers.yaml:1487",
         (
             Way(
-                "schemas/known_layers.yaml:1403",
+                "schemas/known_layers.yaml:1489",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1405",
+                        "schemas/known_layers.yaml:1491",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3095,15 +3095,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2169",
+        "schemas/known_layers.yaml:2296",
         (
             Way(
-                "schemas/known_layers.yaml:2171",
+                "schemas/known_layers.yaml:2298",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2174",
+                        "schemas/known_layers.yaml:2301",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3113,29 +3113,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:512",
+        "schemas/known_layers.yaml:559",
         (
             Way(
-                "schemas/known_layers.yaml:514",
+                "schemas/known_layers.yaml:561",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2076",
-        (Way("schemas/known_layers.yaml:2077", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
+        "schemas/known_layers.yaml:2203",
+        (Way("schemas/known_layers.yaml:2204", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1560",
+        "schemas/known_layers.yaml:1646",
         (
             Way(
-                "schemas/known_layers.yaml:1563",
+                "schemas/known_layers.yaml:1649",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1567",
+                        "schemas/known_layers.yaml:1653",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3145,10 +3145,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:950",
+        "schemas/known_layers.yaml:1036",
         (
             Way(
-                "schemas/known_layers.yaml:952",
+                "schemas/known_layers.yaml:1038",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=mode, constant_value=pad_value)",
                 let=(
                     ("pads", "[0, 0, pad_u, pad_l, 0, 0, pad_d, pad_r]"),
@@ -3156,17 +3156,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:954",
+                        "schemas/known_layers.yaml:1040",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:955",
+                        "schemas/known_layers.yaml:1041",
                         "min([pad_u, pad_d, pad_l, pad_r]) >= 0",
                         "negative pads are not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:956",
+                        "schemas/known_layers.yaml:1042",
                         'pad_type == "CONSTANT" or pad_value == 0',
                         "pad_value is for CONSTANT",
                     ),
@@ -3176,10 +3176,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "BilinearInterpolate": Entry(
-        "schemas/known_layers.yaml:70",
+        "schemas/known_layers.yaml:90",
         (
             Way(
-                "schemas/known_layers.yaml:72",
+                "schemas/known_layers.yaml:92",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners" if align_corners else "half_pixel")',
                 let=(
                     ("each", "[dst_h if has(dst_h) else bottom.shape[2], dst_w if has(dst_w) else bottom.shape[3]]"),
@@ -3187,17 +3187,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:74",
+                        "schemas/known_layers.yaml:94",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:75",
+                        "schemas/known_layers.yaml:95",
                         "has(scale_factor) != (has(dst_h) or has(dst_w))",
                         "the size is scale_factor, or dst_h and dst_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:76",
+                        "schemas/known_layers.yaml:96",
                         "not align_corners or min(sizes) > 1",
                         "a side of one element has no corners to align",
                     ),
@@ -3207,20 +3207,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "MaxUnPool": Entry(
-        "schemas/known_layers.yaml:794",
+        "schemas/known_layers.yaml:841",
         (
             Way(
-                "schemas/known_layers.yaml:796",
+                "schemas/known_layers.yaml:843",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(zeros_there, places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0, dst_h, dst_w])',
                 let=(("c", "bottoms[0].shape[:2]"), ("zeros_there", "full(c + [dst_h * dst_w], 0.0)")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:798",
+                        "schemas/known_layers.yaml:845",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:799",
+                        "schemas/known_layers.yaml:846",
                         "dst_h > 0 and dst_w > 0",
                         "dst_h and dst_w are due",
                     ),
@@ -3230,14 +3230,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1140",
+        "schemas/known_layers.yaml:1226",
         (
             Way(
-                "schemas/known_layers.yaml:1142",
+                "schemas/known_layers.yaml:1228",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1144",
+                        "schemas/known_layers.yaml:1230",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3247,28 +3247,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1365",
+        "schemas/known_layers.yaml:1451",
         (
             Way(
-                "schemas/known_layers.yaml:1372",
+                "schemas/known_layers.yaml:1458",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1372", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1458", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1374",
+                "schemas/known_layers.yaml:1460",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1374", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1460", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1369",
+                "schemas/known_layers.yaml:1455",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1370",
+                "schemas/known_layers.yaml:1456",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),

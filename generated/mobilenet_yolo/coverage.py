@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1197",
+        "schemas/known_layers.yaml:1283",
         (
             Way(
-                "schemas/known_layers.yaml:1198",
+                "schemas/known_layers.yaml:1284",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1284",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1200",
+                        "schemas/known_layers.yaml:1286",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -341,14 +341,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:1570",
+        "schemas/known_layers.yaml:1656",
         (
             Way(
-                "schemas/known_layers.yaml:1571",
+                "schemas/known_layers.yaml:1657",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1571",
+                        "schemas/known_layers.yaml:1657",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -416,14 +416,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:280",
+        "schemas/known_layers.yaml:307",
         (
             Way(
-                "schemas/known_layers.yaml:281",
+                "schemas/known_layers.yaml:308",
                 layers=("DepthwiseConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:281",
+                        "schemas/known_layers.yaml:308",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -1015,18 +1015,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1213",
+        "schemas/known_layers.yaml:1299",
         (
             Way(
-                "schemas/known_layers.yaml:1214",
+                "schemas/known_layers.yaml:1300",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1214",
+                        "schemas/known_layers.yaml:1300",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1216",
+                        "schemas/known_layers.yaml:1302",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1814,12 +1814,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1117",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1118",
+                "schemas/known_layers.yaml:1204",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1904,14 +1904,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1292",
+        "schemas/known_layers.yaml:1378",
         (
             Way(
-                "schemas/known_layers.yaml:1293",
+                "schemas/known_layers.yaml:1379",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1294",
+                        "schemas/known_layers.yaml:1380",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1920,29 +1920,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:345",
+        "schemas/known_layers.yaml:372",
         (
             Way(
-                "schemas/known_layers.yaml:346",
+                "schemas/known_layers.yaml:373",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:346", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:373", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:357",
+                "schemas/known_layers.yaml:384",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:357", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:384", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:932",
+        "schemas/known_layers.yaml:1018",
         (
             Way(
-                "schemas/known_layers.yaml:933",
+                "schemas/known_layers.yaml:1019",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:933",
+                        "schemas/known_layers.yaml:1019",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1950,33 +1950,33 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1621",
+        "schemas/known_layers.yaml:1707",
         (
             Way(
-                "schemas/known_layers.yaml:1622",
+                "schemas/known_layers.yaml:1708",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:1622", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1708", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2040",
-        (Way("schemas/known_layers.yaml:2041", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2167",
+        (Way("schemas/known_layers.yaml:2168", layers=("Swish",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2179",
+        "schemas/known_layers.yaml:2306",
         (
             Way(
-                "schemas/known_layers.yaml:2180",
+                "schemas/known_layers.yaml:2307",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2180",
+                        "schemas/known_layers.yaml:2307",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2184",
+                        "schemas/known_layers.yaml:2311",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2563,7 +2563,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1186",
+        "schemas/known_layers.yaml:1272",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2653,7 +2653,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1194",
+                "schemas/known_layers.yaml:1280",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2909,14 +2909,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1108",
+        "schemas/known_layers.yaml:1194",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1196",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1113",
+                        "schemas/known_layers.yaml:1199",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2926,10 +2926,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1261",
+        "schemas/known_layers.yaml:1347",
         (
             Way(
-                "schemas/known_layers.yaml:1263",
+                "schemas/known_layers.yaml:1349",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2937,27 +2937,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1269",
+                        "schemas/known_layers.yaml:1355",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1271",
+                        "schemas/known_layers.yaml:1357",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1273",
+                        "schemas/known_layers.yaml:1359",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1275",
+                        "schemas/known_layers.yaml:1361",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1277",
+                        "schemas/known_layers.yaml:1363",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2967,20 +2967,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:320",
+        "schemas/known_layers.yaml:347",
         (
             Way(
-                "schemas/known_layers.yaml:322",
+                "schemas/known_layers.yaml:349",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:325",
+                        "schemas/known_layers.yaml:352",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:327", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:354", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:329",
+                        "schemas/known_layers.yaml:356",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2990,20 +2990,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:914",
+        "schemas/known_layers.yaml:1000",
         (
             Way(
-                "schemas/known_layers.yaml:916",
+                "schemas/known_layers.yaml:1002",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:920",
+                        "schemas/known_layers.yaml:1006",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:922",
+                        "schemas/known_layers.yaml:1008",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3013,15 +3013,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Axpy": Entry(
-        "schemas/known_layers.yaml:6",
+        "schemas/known_layers.yaml:26",
         (
             Way(
-                "schemas/known_layers.yaml:8",
+                "schemas/known_layers.yaml:28",
                 rewrite="a = Reshape(bottoms[0], shape=[0, channels] + ones_behind)\ntops[0] = Add(Mul(a, bottoms[1]), bottoms[2])",
                 let=(("channels", "bottoms[1].shape[1]"), ("ones_behind", "ones(bottoms[1].rank - 2)")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:10",
+                        "schemas/known_layers.yaml:30",
                         "len(bottoms) == 3",
                         "three bottoms are due: a factor for each channel, x and y",
                     ),
@@ -3031,10 +3031,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "DepthwiseConvolution": Entry(
-        "schemas/known_layers.yaml:271",
+        "schemas/known_layers.yaml:298",
         (
             Way(
-                "schemas/known_layers.yaml:274",
+                "schemas/known_layers.yaml:301",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -3072,7 +3072,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:278",
+                        "schemas/known_layers.yaml:305",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -3081,20 +3081,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:1599",
+        "schemas/known_layers.yaml:1685",
         (
             Way(
-                "schemas/known_layers.yaml:1612",
+                "schemas/known_layers.yaml:1698",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:1612", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:1698", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1614",
+                "schemas/known_layers.yaml:1700",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1614", "not reverse"),
+                    Condition("schemas/known_layers.yaml:1700", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:1616",
+                        "schemas/known_layers.yaml:1702",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3108,34 +3108,34 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:1603", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:1689", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:1604",
+                "schemas/known_layers.yaml:1690",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1605",
+                "schemas/known_layers.yaml:1691",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2033",
-        (Way("schemas/known_layers.yaml:2036", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2160",
+        (Way("schemas/known_layers.yaml:2163", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2169",
+        "schemas/known_layers.yaml:2296",
         (
             Way(
-                "schemas/known_layers.yaml:2171",
+                "schemas/known_layers.yaml:2298",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2174",
+                        "schemas/known_layers.yaml:2301",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3145,14 +3145,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1560",
+        "schemas/known_layers.yaml:1646",
         (
             Way(
-                "schemas/known_layers.yaml:1563",
+                "schemas/known_layers.yaml:1649",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1567",
+                        "schemas/known_layers.yaml:1653",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1197",
+        "schemas/known_layers.yaml:1283",
         (
             Way(
-                "schemas/known_layers.yaml:1198",
+                "schemas/known_layers.yaml:1284",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1284",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1200",
+                        "schemas/known_layers.yaml:1286",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:112",
+        "schemas/known_layers.yaml:132",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:113",
+                "schemas/known_layers.yaml:133",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -344,16 +344,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:197",
+                "schemas/known_layers.yaml:224",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:197", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:224", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1571",
+                "schemas/known_layers.yaml:1657",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1571",
+                        "schemas/known_layers.yaml:1657",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -421,24 +421,24 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:551",
+        "schemas/known_layers.yaml:598",
         (
             Way(
-                "schemas/known_layers.yaml:552",
+                "schemas/known_layers.yaml:599",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:552",
+                        "schemas/known_layers.yaml:599",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:226",
+                "schemas/known_layers.yaml:253",
                 layers=("Convolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:226",
+                        "schemas/known_layers.yaml:253",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -760,9 +760,9 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("bvlc/mapping.yaml:765", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "schemas/known_layers.yaml:499",
+        "schemas/known_layers.yaml:546",
         (
-            Way("schemas/known_layers.yaml:500", layers=("GroupNorm", "Scale")),
+            Way("schemas/known_layers.yaml:547", layers=("GroupNorm", "Scale")),
             Way(
                 "bvlc/mapping.yaml:769",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
@@ -772,14 +772,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:527",
+        "schemas/known_layers.yaml:574",
         (
             Way(
-                "schemas/known_layers.yaml:528",
+                "schemas/known_layers.yaml:575",
                 layers=("HSigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:528",
+                        "schemas/known_layers.yaml:575",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
@@ -864,14 +864,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:748",
+        "schemas/known_layers.yaml:795",
         (
             Way(
-                "schemas/known_layers.yaml:749",
+                "schemas/known_layers.yaml:796",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:749",
+                        "schemas/known_layers.yaml:796",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -1006,18 +1006,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1213",
+        "schemas/known_layers.yaml:1299",
         (
             Way(
-                "schemas/known_layers.yaml:1214",
+                "schemas/known_layers.yaml:1300",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1214",
+                        "schemas/known_layers.yaml:1300",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1216",
+                        "schemas/known_layers.yaml:1302",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1253,14 +1253,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:994",
+        "schemas/known_layers.yaml:1080",
         (
             Way(
-                "schemas/known_layers.yaml:995",
+                "schemas/known_layers.yaml:1081",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:995", 'mode in ["constant", "reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1081", 'mode in ["constant", "reflect", "edge"]'),
                 ),
             ),
             Way(
@@ -1785,9 +1785,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2067",
+        "schemas/known_layers.yaml:2194",
         (
-            Way("schemas/known_layers.yaml:2068", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2195", layers=("Transpose",)),
             Way(
                 "bvlc/mapping.yaml:1647",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
@@ -1871,34 +1871,34 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:537",
-        (Way("schemas/known_layers.yaml:537", layers=("HSwish",)),),
+        "schemas/known_layers.yaml:584",
+        (Way("schemas/known_layers.yaml:584", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1859",
-        (Way("schemas/known_layers.yaml:1860", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1945",
+        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2179",
+        "schemas/known_layers.yaml:2306",
         (
             Way(
-                "schemas/known_layers.yaml:2180",
+                "schemas/known_layers.yaml:2307",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2180",
+                        "schemas/known_layers.yaml:2307",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2184",
+                        "schemas/known_layers.yaml:2311",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1686",
+                "schemas/known_layers.yaml:1772",
                 layers=("Resize",),
                 let=(
                     ("lower", 'mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)'),
@@ -1906,43 +1906,43 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1689",
+                        "schemas/known_layers.yaml:1775",
                         "X.rank == 4 and X.shape[1] == Y.shape[1] and (lower or aligned)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:894",
+                "schemas/known_layers.yaml:980",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:894",
+                        "schemas/known_layers.yaml:980",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:898",
+                        "schemas/known_layers.yaml:984",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:875",
+                "schemas/known_layers.yaml:961",
                 layers=("NNInterp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:875",
+                        "schemas/known_layers.yaml:961",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:654",
+                "schemas/known_layers.yaml:701",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:654",
+                        "schemas/known_layers.yaml:701",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1950,16 +1950,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1408",
-        (Way("schemas/known_layers.yaml:1409", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1494",
+        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2023",
+        "schemas/known_layers.yaml:2150",
         (
             Way(
-                "schemas/known_layers.yaml:2024",
+                "schemas/known_layers.yaml:2151",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2024", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2151", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -2110,10 +2110,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "schemas/known_layers.yaml:217",
+        "schemas/known_layers.yaml:244",
         (
             Way(
-                "schemas/known_layers.yaml:219",
+                "schemas/known_layers.yaml:246",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2151,7 +2151,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:223",
+                        "schemas/known_layers.yaml:250",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2426,7 +2426,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1186",
+        "schemas/known_layers.yaml:1272",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2516,7 +2516,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1194",
+                "schemas/known_layers.yaml:1280",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2714,10 +2714,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:544",
+        "schemas/known_layers.yaml:591",
         (
             Way(
-                "schemas/known_layers.yaml:547",
+                "schemas/known_layers.yaml:594",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2755,7 +2755,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:223",
+                        "schemas/known_layers.yaml:250",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2764,33 +2764,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HSigmoid": Entry(
-        "schemas/known_layers.yaml:523",
+        "schemas/known_layers.yaml:570",
         (
             Way(
-                "schemas/known_layers.yaml:525",
+                "schemas/known_layers.yaml:572",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:534",
-        (Way("schemas/known_layers.yaml:536", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:581",
+        (Way("schemas/known_layers.yaml:583", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         (
             Way(
-                "schemas/known_layers.yaml:1853",
+                "schemas/known_layers.yaml:1939",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1855",
+                        "schemas/known_layers.yaml:1941",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1856",
+                        "schemas/known_layers.yaml:1942",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2799,24 +2799,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:644",
+        "schemas/known_layers.yaml:691",
         (
             Way(
-                "schemas/known_layers.yaml:646",
+                "schemas/known_layers.yaml:693",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:647",
+                        "schemas/known_layers.yaml:694",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:648",
+                        "schemas/known_layers.yaml:695",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:650",
+                        "schemas/known_layers.yaml:697",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -2825,14 +2825,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1401",
+        "schemas/known_layers.yaml:1487",
         (
             Way(
-                "schemas/known_layers.yaml:1403",
+                "schemas/known_layers.yaml:1489",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1405",
+                        "schemas/known_layers.yaml:1491",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2841,24 +2841,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNInterp": Entry(
-        "schemas/known_layers.yaml:865",
+        "schemas/known_layers.yaml:951",
         (
             Way(
-                "schemas/known_layers.yaml:867",
+                "schemas/known_layers.yaml:953",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:868",
+                        "schemas/known_layers.yaml:954",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:869",
+                        "schemas/known_layers.yaml:955",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "factors and pads are not known; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:871",
+                        "schemas/known_layers.yaml:957",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -2867,15 +2867,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:885",
+        "schemas/known_layers.yaml:971",
         (
             Way(
-                "schemas/known_layers.yaml:887",
+                "schemas/known_layers.yaml:973",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:888",
+                        "schemas/known_layers.yaml:974",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -2884,15 +2884,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1895",
+        "schemas/known_layers.yaml:1988",
         (
             Way(
-                "schemas/known_layers.yaml:1897",
+                "schemas/known_layers.yaml:1990",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1903",
+                        "schemas/known_layers.yaml:1996",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -2902,20 +2902,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:101",
+        "schemas/known_layers.yaml:121",
         (
             Way(
-                "schemas/known_layers.yaml:104",
+                "schemas/known_layers.yaml:124",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=var_eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:106",
+                        "schemas/known_layers.yaml:126",
                         "moving_average",
                         "statistics of the batch are for training - moving_average must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:107",
+                        "schemas/known_layers.yaml:127",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -2924,14 +2924,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2061",
+        "schemas/known_layers.yaml:2188",
         (
             Way(
-                "schemas/known_layers.yaml:2063",
+                "schemas/known_layers.yaml:2190",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2064",
+                        "schemas/known_layers.yaml:2191",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -2940,14 +2940,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1560",
+        "schemas/known_layers.yaml:1646",
         (
             Way(
-                "schemas/known_layers.yaml:1563",
+                "schemas/known_layers.yaml:1649",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1567",
+                        "schemas/known_layers.yaml:1653",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -2957,15 +2957,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "GroupNorm": Entry(
-        "schemas/known_layers.yaml:491",
+        "schemas/known_layers.yaml:538",
         (
             Way(
-                "schemas/known_layers.yaml:493",
+                "schemas/known_layers.yaml:540",
                 rewrite="tops[0] = GroupNormalization(bottom, full(c, 1.0), full(c, 0.0), num_groups=group_num, epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:494",
+                        "schemas/known_layers.yaml:541",
                         "group_num > 0 and bottom.shape[1] % group_num == 0",
                         "group_num does not divide the channels",
                     ),
@@ -2974,36 +2974,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1675",
+        "schemas/known_layers.yaml:1761",
         (
             Way(
-                "schemas/known_layers.yaml:1680",
+                "schemas/known_layers.yaml:1766",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
-                conditions=(Condition("schemas/known_layers.yaml:1680", "interp_mode == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1766", "interp_mode == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1682",
+                "schemas/known_layers.yaml:1768",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
-                conditions=(Condition("schemas/known_layers.yaml:1682", "interp_mode != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1768", "interp_mode != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1678",
+                "schemas/known_layers.yaml:1764",
                 "bottom.rank == 4 and height > 0 and width > 0",
                 "height and width are due, and a blob of four axes",
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:738",
+        "schemas/known_layers.yaml:785",
         (
             Way(
-                "schemas/known_layers.yaml:740",
+                "schemas/known_layers.yaml:787",
                 rewrite='a = Transpose(bottoms[0], perm=[1, 0]) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=[1, 0]) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:742",
+                        "schemas/known_layers.yaml:789",
                         "len(bottoms) == 2 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices are due",
                     ),
@@ -3012,10 +3012,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:1986",
+        "schemas/known_layers.yaml:2113",
         (
             Way(
-                "schemas/known_layers.yaml:1988",
+                "schemas/known_layers.yaml:2115",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3024,12 +3024,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1989",
+                        "schemas/known_layers.yaml:2116",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1990",
+                        "schemas/known_layers.yaml:2117",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3038,24 +3038,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2020",
+        "schemas/known_layers.yaml:2147",
         (
             Way(
-                "schemas/known_layers.yaml:2021",
+                "schemas/known_layers.yaml:2148",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=upsample, mode='CRD')",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2169",
+        "schemas/known_layers.yaml:2296",
         (
             Way(
-                "schemas/known_layers.yaml:2171",
+                "schemas/known_layers.yaml:2298",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2174",
+                        "schemas/known_layers.yaml:2301",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3065,20 +3065,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:985",
+        "schemas/known_layers.yaml:1071",
         (
             Way(
-                "schemas/known_layers.yaml:987",
+                "schemas/known_layers.yaml:1073",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=how, constant_value=value)",
                 let=(("how", 'mode if has(mode) else "constant"'),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:990",
+                        "schemas/known_layers.yaml:1076",
                         'how in ["constant", "reflect", "edge"]',
                         "mode is constant, reflect or edge",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:991",
+                        "schemas/known_layers.yaml:1077",
                         "len(pads) == 2 * bottom.rank",
                         "pads has a beginning and an end for each axis",
                     ),
@@ -3087,15 +3087,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:178",
+        "schemas/known_layers.yaml:205",
         (
             Way(
-                "schemas/known_layers.yaml:1897",
+                "schemas/known_layers.yaml:1990",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1903",
+                        "schemas/known_layers.yaml:1996",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3105,26 +3105,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:184",
+        "schemas/known_layers.yaml:211",
         (
             Way(
-                "schemas/known_layers.yaml:187",
+                "schemas/known_layers.yaml:214",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:189",
+                        "schemas/known_layers.yaml:216",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:190", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:217", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:1875",
-        (Way("schemas/known_layers.yaml:1876", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:1968",
+        (Way("schemas/known_layers.yaml:1969", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
 }
 

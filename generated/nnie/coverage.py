@@ -276,12 +276,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2307",
+        "schemas/known_layers.yaml:2434",
         (
             Way(
-                "schemas/known_layers.yaml:2308",
+                "schemas/known_layers.yaml:2435",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2308", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2435", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1783,9 +1783,9 @@ OPS: Final[Mapping[str, Entry]] = {
         "nnie/mapping.yaml:27",
         (
             Way(
-                "schemas/known_layers.yaml:1118",
+                "schemas/known_layers.yaml:1204",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1900,14 +1900,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:932",
+        "schemas/known_layers.yaml:1018",
         (
             Way(
-                "schemas/known_layers.yaml:933",
+                "schemas/known_layers.yaml:1019",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:933",
+                        "schemas/known_layers.yaml:1019",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1915,18 +1915,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1859",
-        (Way("schemas/known_layers.yaml:1860", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1945",
+        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1377",
+        "schemas/known_layers.yaml:1463",
         (
             Way(
-                "schemas/known_layers.yaml:1378",
+                "schemas/known_layers.yaml:1464",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1379",
+                        "schemas/known_layers.yaml:1465",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1935,12 +1935,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1408",
-        (Way("schemas/known_layers.yaml:1409", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1494",
+        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1099",
-        (Way("schemas/known_layers.yaml:1100", layers=("PassThrough",)),),
+        "schemas/known_layers.yaml:1185",
+        (Way("schemas/known_layers.yaml:1186", layers=("PassThrough",)),),
     ),
 }
 
@@ -2862,14 +2862,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1108",
+        "schemas/known_layers.yaml:1194",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1196",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1113",
+                        "schemas/known_layers.yaml:1199",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2879,20 +2879,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:914",
+        "schemas/known_layers.yaml:1000",
         (
             Way(
-                "schemas/known_layers.yaml:916",
+                "schemas/known_layers.yaml:1002",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:920",
+                        "schemas/known_layers.yaml:1006",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:922",
+                        "schemas/known_layers.yaml:1008",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2902,19 +2902,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         (
             Way(
-                "schemas/known_layers.yaml:1853",
+                "schemas/known_layers.yaml:1939",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1855",
+                        "schemas/known_layers.yaml:1941",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1856",
+                        "schemas/known_layers.yaml:1942",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2923,42 +2923,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1365",
+        "schemas/known_layers.yaml:1451",
         (
             Way(
-                "schemas/known_layers.yaml:1372",
+                "schemas/known_layers.yaml:1458",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1372", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1458", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1374",
+                "schemas/known_layers.yaml:1460",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1374", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1460", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1369",
+                "schemas/known_layers.yaml:1455",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1370",
+                "schemas/known_layers.yaml:1456",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1401",
+        "schemas/known_layers.yaml:1487",
         (
             Way(
-                "schemas/known_layers.yaml:1403",
+                "schemas/known_layers.yaml:1489",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1405",
+                        "schemas/known_layers.yaml:1491",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2967,10 +2967,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2292",
+        "schemas/known_layers.yaml:2419",
         (
             Way(
-                "schemas/known_layers.yaml:2294",
+                "schemas/known_layers.yaml:2421",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2979,17 +2979,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2295",
+                        "schemas/known_layers.yaml:2422",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2296",
+                        "schemas/known_layers.yaml:2423",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2297",
+                        "schemas/known_layers.yaml:2424",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -2998,19 +2998,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "CReLU": Entry(
-        "schemas/known_layers.yaml:247",
+        "schemas/known_layers.yaml:274",
         (
             Way(
-                "schemas/known_layers.yaml:249",
+                "schemas/known_layers.yaml:276",
                 rewrite="tops[0] = LeakyRelu(Concat(bottom, Neg(bottom), axis=axis_of(concat_axis, bottom.rank)), alpha=negative_slope)",
             ),
         ),
     ),
     "PassThrough": Entry(
-        "schemas/known_layers.yaml:1085",
+        "schemas/known_layers.yaml:1171",
         (
             Way(
-                "schemas/known_layers.yaml:1087",
+                "schemas/known_layers.yaml:1173",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, block_height, w, block_width])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 3, 5, 1, 2, 4]), shape=[0, c * block_height * block_width, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3019,12 +3019,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1089",
+                        "schemas/known_layers.yaml:1175",
                         "bottom.rank == 4 and block_height > 0 and block_width > 0",
                         "block_height and block_width are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1090",
+                        "schemas/known_layers.yaml:1176",
                         "bottom.shape[2] % block_height == 0 and bottom.shape[3] % block_width == 0",
                         "the blocks do not divide the sizes",
                     ),

@@ -129,18 +129,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1197",
+        "schemas/known_layers.yaml:1283",
         (
             Way(
-                "schemas/known_layers.yaml:1198",
+                "schemas/known_layers.yaml:1284",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1284",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1200",
+                        "schemas/known_layers.yaml:1286",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -228,14 +228,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:57",
+        "schemas/known_layers.yaml:77",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:58",
+                "schemas/known_layers.yaml:78",
                 layers=("BatchNorm",),
                 let=(("c", "[X.shape[1]]"),),
-                conditions=(Condition("schemas/known_layers.yaml:60", "training_mode == 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:80", "training_mode == 0"),),
             ),
         ),
         conditions=(
@@ -896,18 +896,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1213",
+        "schemas/known_layers.yaml:1299",
         (
             Way(
-                "schemas/known_layers.yaml:1214",
+                "schemas/known_layers.yaml:1300",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1214",
+                        "schemas/known_layers.yaml:1300",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1216",
+                        "schemas/known_layers.yaml:1302",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1616,12 +1616,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1117",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1118",
+                "schemas/known_layers.yaml:1204",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1706,12 +1706,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:345",
+        "schemas/known_layers.yaml:372",
         (
             Way(
-                "schemas/known_layers.yaml:346",
+                "schemas/known_layers.yaml:373",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:346", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:373", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
         ),
     ),
@@ -1732,14 +1732,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1292",
+        "schemas/known_layers.yaml:1378",
         (
             Way(
-                "schemas/known_layers.yaml:1293",
+                "schemas/known_layers.yaml:1379",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1294",
+                        "schemas/known_layers.yaml:1380",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1748,14 +1748,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1377",
+        "schemas/known_layers.yaml:1463",
         (
             Way(
-                "schemas/known_layers.yaml:1378",
+                "schemas/known_layers.yaml:1464",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1379",
+                        "schemas/known_layers.yaml:1465",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1764,12 +1764,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1408",
-        (Way("schemas/known_layers.yaml:1409", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1494",
+        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1859",
-        (Way("schemas/known_layers.yaml:1860", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1945",
+        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
     ),
 }
 
@@ -1781,21 +1781,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "BatchNorm": Entry(
-        "schemas/known_layers.yaml:44",
+        "schemas/known_layers.yaml:64",
         (
             Way(
-                "schemas/known_layers.yaml:47",
+                "schemas/known_layers.yaml:67",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[3], c), reshape(blobs[4], c), reshape(blobs[0], c), reshape(blobs[1], c), epsilon=eps)",
                 let=(("c", "[channels]"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:47", "scale_bias and use_global_stats"),
+                    Condition("schemas/known_layers.yaml:67", "scale_bias and use_global_stats"),
                     Condition(
-                        "schemas/known_layers.yaml:51",
+                        "schemas/known_layers.yaml:71",
                         "len(blobs) == 5",
                         "five blobs are due: mean, variance, their scale factor, factor, offset",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:52",
+                        "schemas/known_layers.yaml:72",
                         "is_scalar(blobs[2]) and scalar(blobs[2]) == 1",
                         "the scale factor must be 1 here",
                     ),
@@ -1831,7 +1831,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:55",
+                "schemas/known_layers.yaml:75",
                 "not scale_bias or use_global_stats",
                 "statistics of the batch are for training - use_global_stats must be true",
             ),
@@ -2193,7 +2193,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1186",
+        "schemas/known_layers.yaml:1272",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2283,7 +2283,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1194",
+                "schemas/known_layers.yaml:1280",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2441,20 +2441,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:320",
+        "schemas/known_layers.yaml:347",
         (
             Way(
-                "schemas/known_layers.yaml:322",
+                "schemas/known_layers.yaml:349",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:325",
+                        "schemas/known_layers.yaml:352",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:327", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:354", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:329",
+                        "schemas/known_layers.yaml:356",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2464,14 +2464,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1108",
+        "schemas/known_layers.yaml:1194",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1196",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1113",
+                        "schemas/known_layers.yaml:1199",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2481,20 +2481,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:914",
+        "schemas/known_layers.yaml:1000",
         (
             Way(
-                "schemas/known_layers.yaml:916",
+                "schemas/known_layers.yaml:1002",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:920",
+                        "schemas/known_layers.yaml:1006",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:922",
+                        "schemas/known_layers.yaml:1008",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2504,10 +2504,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1261",
+        "schemas/known_layers.yaml:1347",
         (
             Way(
-                "schemas/known_layers.yaml:1263",
+                "schemas/known_layers.yaml:1349",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2515,27 +2515,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1269",
+                        "schemas/known_layers.yaml:1355",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1271",
+                        "schemas/known_layers.yaml:1357",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1273",
+                        "schemas/known_layers.yaml:1359",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1275",
+                        "schemas/known_layers.yaml:1361",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1277",
+                        "schemas/known_layers.yaml:1363",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2545,42 +2545,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1365",
+        "schemas/known_layers.yaml:1451",
         (
             Way(
-                "schemas/known_layers.yaml:1372",
+                "schemas/known_layers.yaml:1458",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1372", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1458", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1374",
+                "schemas/known_layers.yaml:1460",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1374", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1460", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1369",
+                "schemas/known_layers.yaml:1455",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1370",
+                "schemas/known_layers.yaml:1456",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1401",
+        "schemas/known_layers.yaml:1487",
         (
             Way(
-                "schemas/known_layers.yaml:1403",
+                "schemas/known_layers.yaml:1489",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1405",
+                        "schemas/known_layers.yaml:1491",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2589,19 +2589,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         (
             Way(
-                "schemas/known_layers.yaml:1853",
+                "schemas/known_layers.yaml:1939",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1855",
+                        "schemas/known_layers.yaml:1941",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1856",
+                        "schemas/known_layers.yaml:1942",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2787,7 +2787,7 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("RMSNormalization", "bvlc/mapping.yaml:1427", "unknown layer type 'Reduction'"),
     Dropped("RNN", "bvlc/mapping.yaml:1455", "unknown layer type 'Reduction'"),
     Dropped("Tile", "bvlc/mapping.yaml:1623", "unknown layer type 'Tile'"),
-    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:357", "unknown value of code_type 'CORNER_SIZE'"),
+    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:384", "unknown value of code_type 'CORNER_SIZE'"),
 )
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml

@@ -27,7 +27,7 @@ def read_abs_val(r: Read, param: layers.AbsVal) -> None:
 
 
 def read_batch_norm(r: Read, param: layers.BatchNorm) -> None:
-    """What layer BatchNorm computes (schemas/known_layers.yaml:44)."""
+    """What layer BatchNorm computes (schemas/known_layers.yaml:64)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     use_global_stats = param.use_global_stats if param.use_global_stats is not None else False
@@ -36,18 +36,18 @@ def read_batch_norm(r: Read, param: layers.BatchNorm) -> None:
     if not (not scale_bias or use_global_stats):
         raise Refused(
             "statistics of the batch are for training - use_global_stats must be true",
-            "schemas/known_layers.yaml:55",
+            "schemas/known_layers.yaml:75",
         )
     if scale_bias and use_global_stats:
         if len(blobs) != 5:
             raise Refused(
                 "five blobs are due: mean, variance, their scale factor, factor, offset",
-                "schemas/known_layers.yaml:51",
+                "schemas/known_layers.yaml:71",
             )
         if not lib.is_scalar(blobs[2]):
-            raise Refused("the scale factor must be 1 here", "schemas/known_layers.yaml:52")
+            raise Refused("the scale factor must be 1 here", "schemas/known_layers.yaml:72")
         if lib.scalar(blobs[2]) != 1:
-            raise Refused("the scale factor must be 1 here", "schemas/known_layers.yaml:52")
+            raise Refused("the scale factor must be 1 here", "schemas/known_layers.yaml:72")
         channels = bottom.shape[1]
         c = (channels,)
         r.top(
@@ -84,7 +84,7 @@ def read_batch_norm(r: Read, param: layers.BatchNorm) -> None:
         spread = r.value(hub.ReduceMean(axes=others), (r.value(hub.Mul(), (centred, centred)),))
         r.top(0, r.value(hub.Div(), (centred, r.value(hub.Sqrt(), (r.value(hub.Add(), (spread, eps)),)))))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:44")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:64")
 
 
 def read_bnll(r: Read, param: layers.BNLL) -> None:
@@ -443,7 +443,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1186)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1272)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -492,7 +492,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2185",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1194")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1280")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -545,7 +545,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1186")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1272")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -713,7 +713,7 @@ def read_tan_h(r: Read, param: layers.TanH) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:320)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:347)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -726,19 +726,19 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:325",
+            "schemas/known_layers.yaml:352",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:327")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:354")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:329",
+            "schemas/known_layers.yaml:356",
         )
     if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:329",
+            "schemas/known_layers.yaml:356",
         )
     r.top(
         0,
@@ -761,16 +761,16 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1108)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1194)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1113")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1199")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:914)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1000)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -778,9 +778,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:920")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1006")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:922")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1008")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -803,7 +803,7 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1261)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1347)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -819,23 +819,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1269")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1355")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1271")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1271")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1273")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1359")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1275")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1275")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1277")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1277")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
     r.top(
         0,
         r.value(
@@ -856,7 +856,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1365)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1451)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -870,12 +870,12 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1369",
+            "schemas/known_layers.yaml:1455",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1370")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1456")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1370")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1456")
     if len(tops) == 1:
         r.top(
             0,
@@ -913,17 +913,17 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1365")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1451")
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1401)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1487)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1405")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1491")
     r.top(
         0,
         r.value(
@@ -938,17 +938,17 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1851)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1937)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1855")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1856")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1856")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
     r.top(
         0,
         r.value(
@@ -962,7 +962,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "AbsVal": Reader(read_abs_val, "bvlc/mapping.yaml:1700", (), ()),
     "BatchNorm": Reader(
         read_batch_norm,
-        "schemas/known_layers.yaml:44",
+        "schemas/known_layers.yaml:64",
         ("use_global_stats", "eps", "scale_bias"),
         ("moving_average_fraction",),
     ),
@@ -1055,7 +1055,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1186",
+        "schemas/known_layers.yaml:1272",
         (
             "pool",
             "kernel_size",
@@ -1090,7 +1090,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2392", (), ("engine",)),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:320",
+        "schemas/known_layers.yaml:347",
         (
             "num_classes",
             "share_location",
@@ -1103,16 +1103,16 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("save_output_param", "transform_param"),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1108", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1194", ("order",), ()),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:914",
+        "schemas/known_layers.yaml:1000",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1261",
+        "schemas/known_layers.yaml:1347",
         (
             "min_size",
             "max_size",
@@ -1132,7 +1132,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1365",
+        "schemas/known_layers.yaml:1451",
         (
             "feat_stride",
             "base_size",
@@ -1147,13 +1147,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1401",
+        "schemas/known_layers.yaml:1487",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1197",
+        "schemas/known_layers.yaml:1283",
         (
             Way(
-                "schemas/known_layers.yaml:1198",
+                "schemas/known_layers.yaml:1284",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1284",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1200",
+                        "schemas/known_layers.yaml:1286",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:112",
+        "schemas/known_layers.yaml:132",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:113",
+                "schemas/known_layers.yaml:133",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -342,16 +342,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("ppq/mapping.yaml:16", "has(min) and has(max) and min == 0 and max == 6"),),
             ),
             Way(
-                "schemas/known_layers.yaml:197",
+                "schemas/known_layers.yaml:224",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:197", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:224", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1571",
+                "schemas/known_layers.yaml:1657",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1571",
+                        "schemas/known_layers.yaml:1657",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -419,24 +419,24 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:551",
+        "schemas/known_layers.yaml:598",
         (
             Way(
-                "schemas/known_layers.yaml:552",
+                "schemas/known_layers.yaml:599",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:552",
+                        "schemas/known_layers.yaml:599",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:226",
+                "schemas/known_layers.yaml:253",
                 layers=("Convolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:226",
+                        "schemas/known_layers.yaml:253",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -766,14 +766,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:527",
+        "schemas/known_layers.yaml:574",
         (
             Way(
-                "schemas/known_layers.yaml:528",
+                "schemas/known_layers.yaml:575",
                 layers=("HSigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:528",
+                        "schemas/known_layers.yaml:575",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
@@ -792,10 +792,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "InstanceNormalization": Entry(
-        "schemas/known_layers.yaml:584",
+        "schemas/known_layers.yaml:631",
         (
             Way(
-                "schemas/known_layers.yaml:585",
+                "schemas/known_layers.yaml:632",
                 layers=("InstanceNorm",),
                 let=(("count", "product(input.shape[2:])"),),
             ),
@@ -831,14 +831,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:748",
+        "schemas/known_layers.yaml:795",
         (
             Way(
-                "schemas/known_layers.yaml:749",
+                "schemas/known_layers.yaml:796",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:749",
+                        "schemas/known_layers.yaml:796",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -973,18 +973,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1213",
+        "schemas/known_layers.yaml:1299",
         (
             Way(
-                "schemas/known_layers.yaml:1214",
+                "schemas/known_layers.yaml:1300",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1214",
+                        "schemas/known_layers.yaml:1300",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1216",
+                        "schemas/known_layers.yaml:1302",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1220,16 +1220,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1044",
+        "schemas/known_layers.yaml:1130",
         (
             Way(
-                "schemas/known_layers.yaml:1045",
+                "schemas/known_layers.yaml:1131",
                 layers=("ReflectionPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1047", 'mode == "reflect" and data.rank == 4'),
+                    Condition("schemas/known_layers.yaml:1133", 'mode == "reflect" and data.rank == 4'),
                     Condition(
-                        "schemas/known_layers.yaml:1049",
+                        "schemas/known_layers.yaml:1135",
                         "each[:2] == [(0, 0), (0, 0)] and each[2][0] == each[2][1] and each[3][0] == each[3][1]",
                         "height and width are padded here, by as much on both sides",
                     ),
@@ -1521,16 +1521,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1800",
+        "schemas/known_layers.yaml:1886",
         (
             Way(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1887",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1804", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1890", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1806",
+                        "schemas/known_layers.yaml:1892",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1729,13 +1729,13 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2067",
+        "schemas/known_layers.yaml:2194",
         (
-            Way("schemas/known_layers.yaml:2068", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2195", layers=("Transpose",)),
             Way(
-                "schemas/known_layers.yaml:1118",
+                "schemas/known_layers.yaml:1204",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1820,26 +1820,26 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:537",
-        (Way("schemas/known_layers.yaml:537", layers=("HSwish",)),),
+        "schemas/known_layers.yaml:584",
+        (Way("schemas/known_layers.yaml:584", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1859",
-        (Way("schemas/known_layers.yaml:1860", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1945",
+        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1337",
+        "schemas/known_layers.yaml:1423",
         (
             Way(
-                "schemas/known_layers.yaml:1338",
+                "schemas/known_layers.yaml:1424",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1338",
+                        "schemas/known_layers.yaml:1424",
                         "len(min_sizes) == 1 and image_size == () and steps == () and offset == 0.5",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1340",
+                        "schemas/known_layers.yaml:1426",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1848,30 +1848,30 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:893",
+        "schemas/known_layers.yaml:979",
         (
             Way(
-                "schemas/known_layers.yaml:894",
+                "schemas/known_layers.yaml:980",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:894",
+                        "schemas/known_layers.yaml:980",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:898",
+                        "schemas/known_layers.yaml:984",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:626",
+                "schemas/known_layers.yaml:673",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:626",
+                        "schemas/known_layers.yaml:673",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1879,14 +1879,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:409",
+        "schemas/known_layers.yaml:436",
         (
             Way(
-                "schemas/known_layers.yaml:410",
+                "schemas/known_layers.yaml:437",
                 layers=("DetectionOutput",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:410",
+                        "schemas/known_layers.yaml:437",
                         'code in ("CORNER", "CENTER_SIZE") and nms_eta == 1',
                     ),
                 ),
@@ -1894,31 +1894,31 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1408",
-        (Way("schemas/known_layers.yaml:1409", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1494",
+        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1147",
+        "schemas/known_layers.yaml:1233",
         (
             Way(
-                "schemas/known_layers.yaml:1148",
+                "schemas/known_layers.yaml:1234",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1148", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1234", 'mode == "CRD"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2011",
+                "schemas/known_layers.yaml:2138",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2011", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2138", 'mode == "CRD"'),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1454",
+        "schemas/known_layers.yaml:1540",
         (
             Way(
-                "schemas/known_layers.yaml:1455",
+                "schemas/known_layers.yaml:1541",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:1455", "has(axes) and len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1541", "has(axes) and len(axes) == 1"),),
             ),
         ),
     ),
@@ -2069,10 +2069,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "schemas/known_layers.yaml:217",
+        "schemas/known_layers.yaml:244",
         (
             Way(
-                "schemas/known_layers.yaml:219",
+                "schemas/known_layers.yaml:246",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2110,7 +2110,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:223",
+                        "schemas/known_layers.yaml:250",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2405,7 +2405,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1186",
+        "schemas/known_layers.yaml:1272",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2495,7 +2495,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1194",
+                "schemas/known_layers.yaml:1280",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2676,10 +2676,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:544",
+        "schemas/known_layers.yaml:591",
         (
             Way(
-                "schemas/known_layers.yaml:547",
+                "schemas/known_layers.yaml:594",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2717,7 +2717,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:223",
+                        "schemas/known_layers.yaml:250",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2726,33 +2726,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HSigmoid": Entry(
-        "schemas/known_layers.yaml:523",
+        "schemas/known_layers.yaml:570",
         (
             Way(
-                "schemas/known_layers.yaml:525",
+                "schemas/known_layers.yaml:572",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:534",
-        (Way("schemas/known_layers.yaml:536", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:581",
+        (Way("schemas/known_layers.yaml:583", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         (
             Way(
-                "schemas/known_layers.yaml:1853",
+                "schemas/known_layers.yaml:1939",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1855",
+                        "schemas/known_layers.yaml:1941",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1856",
+                        "schemas/known_layers.yaml:1942",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2761,14 +2761,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1108",
+        "schemas/known_layers.yaml:1194",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1196",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1113",
+                        "schemas/known_layers.yaml:1199",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2778,25 +2778,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1317",
+        "schemas/known_layers.yaml:1403",
         (
             Way(
-                "schemas/known_layers.yaml:1319",
+                "schemas/known_layers.yaml:1405",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[min_size],\n  max_sizes=[max_size] if has(max_size) else (),\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=(),\n  steps=(),\n  offset=0.5)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1320",
+                        "schemas/known_layers.yaml:1406",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
-                    Condition("schemas/known_layers.yaml:1321", "min_size >= 1", "min_size is due"),
+                    Condition("schemas/known_layers.yaml:1407", "min_size >= 1", "min_size is due"),
                     Condition(
-                        "schemas/known_layers.yaml:1322",
+                        "schemas/known_layers.yaml:1408",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1323",
+                        "schemas/known_layers.yaml:1409",
                         "min_size == int(min_size) and max_size == int(max_size)",
                         "sizes are whole pixels",
                     ),
@@ -2805,10 +2805,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:604",
+        "schemas/known_layers.yaml:651",
         (
             Way(
-                "schemas/known_layers.yaml:606",
+                "schemas/known_layers.yaml:653",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -2818,32 +2818,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:615",
+                        "schemas/known_layers.yaml:662",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:616",
+                        "schemas/known_layers.yaml:663",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:617",
+                        "schemas/known_layers.yaml:664",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:618",
+                        "schemas/known_layers.yaml:665",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:619",
+                        "schemas/known_layers.yaml:666",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:620",
+                        "schemas/known_layers.yaml:667",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -2853,20 +2853,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:388",
+        "schemas/known_layers.yaml:415",
         (
             Way(
-                "schemas/known_layers.yaml:390",
+                "schemas/known_layers.yaml:417",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=1.0,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:392",
+                        "schemas/known_layers.yaml:419",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:393", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:420", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:394",
+                        "schemas/known_layers.yaml:421",
                         "nms_param.nms_threshold >= 0",
                         "nms_threshold must not be negative",
                     ),
@@ -2875,14 +2875,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1560",
+        "schemas/known_layers.yaml:1646",
         (
             Way(
-                "schemas/known_layers.yaml:1563",
+                "schemas/known_layers.yaml:1649",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1567",
+                        "schemas/known_layers.yaml:1653",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -2892,14 +2892,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1401",
+        "schemas/known_layers.yaml:1487",
         (
             Way(
-                "schemas/known_layers.yaml:1403",
+                "schemas/known_layers.yaml:1489",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1405",
+                        "schemas/known_layers.yaml:1491",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2908,15 +2908,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:885",
+        "schemas/known_layers.yaml:971",
         (
             Way(
-                "schemas/known_layers.yaml:887",
+                "schemas/known_layers.yaml:973",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:888",
+                        "schemas/known_layers.yaml:974",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -2925,15 +2925,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:178",
+        "schemas/known_layers.yaml:205",
         (
             Way(
-                "schemas/known_layers.yaml:1897",
+                "schemas/known_layers.yaml:1990",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1903",
+                        "schemas/known_layers.yaml:1996",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -2943,20 +2943,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:101",
+        "schemas/known_layers.yaml:121",
         (
             Way(
-                "schemas/known_layers.yaml:104",
+                "schemas/known_layers.yaml:124",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=var_eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:106",
+                        "schemas/known_layers.yaml:126",
                         "moving_average",
                         "statistics of the batch are for training - moving_average must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:107",
+                        "schemas/known_layers.yaml:127",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -2965,10 +2965,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1792",
+        "schemas/known_layers.yaml:1878",
         (
             Way(
-                "schemas/known_layers.yaml:1794",
+                "schemas/known_layers.yaml:1880",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -2976,10 +2976,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Lstm": Entry(
-        "schemas/known_layers.yaml:717",
+        "schemas/known_layers.yaml:764",
         (
             Way(
-                "schemas/known_layers.yaml:719",
+                "schemas/known_layers.yaml:766",
                 rewrite="W = Gather(in_shape(blobs[0], own), whole(order), axis=0)\nR = Gather(in_shape(blobs[1], [4 * n, n]), whole(order), axis=0)\nB = Concat(Gather(in_shape(blobs[2], [4 * n]), whole(order), axis=0), full([4 * n], 0.0), axis=0)\ny = LSTM(bottoms[0], Unsqueeze(W, axes=[0]), Unsqueeze(R, axes=[0]), Unsqueeze(B, axes=[0]), hidden_size=n)\ntops[0] = Squeeze(y, axes=[1])",
                 let=(
                     ("n", "num_output"),
@@ -2988,12 +2988,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:721",
+                        "schemas/known_layers.yaml:768",
                         "len(bottoms) == 1 and bottoms[0].rank == 3 and len(blobs) == 3",
                         "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:722",
+                        "schemas/known_layers.yaml:769",
                         "batch_size == 1 and bottoms[0].shape[1] == 1",
                         "forms of this layer differ about several sequences",
                     ),
@@ -3002,10 +3002,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:1986",
+        "schemas/known_layers.yaml:2113",
         (
             Way(
-                "schemas/known_layers.yaml:1988",
+                "schemas/known_layers.yaml:2115",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3014,12 +3014,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1989",
+                        "schemas/known_layers.yaml:2116",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1990",
+                        "schemas/known_layers.yaml:2117",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3028,19 +3028,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2003",
+        "schemas/known_layers.yaml:2130",
         (
             Way(
-                "schemas/known_layers.yaml:2005",
+                "schemas/known_layers.yaml:2132",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upsample, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2006",
+                        "schemas/known_layers.yaml:2133",
                         'mode == "pytorch"',
                         "the order of mode caffe is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2007",
+                        "schemas/known_layers.yaml:2134",
                         'output_datatype == "FLOAT32"',
                         "output_datatype must be FLOAT32",
                     ),
@@ -3049,38 +3049,38 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:184",
+        "schemas/known_layers.yaml:211",
         (
             Way(
-                "schemas/known_layers.yaml:187",
+                "schemas/known_layers.yaml:214",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:189",
+                        "schemas/known_layers.yaml:216",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:190", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:217", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "ReflectionPad": Entry(
-        "schemas/known_layers.yaml:1034",
+        "schemas/known_layers.yaml:1120",
         (
             Way(
-                "schemas/known_layers.yaml:1036",
+                "schemas/known_layers.yaml:1122",
                 rewrite='tops[0] = Pad(bottom, pads=[0, 0, h, w, 0, 0, h, w], mode="reflect")',
                 let=(("h", "pad if has(pad) else pad_h"), ("w", "pad if has(pad) else pad_w")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1037",
+                        "schemas/known_layers.yaml:1123",
                         'bottom.rank == 4 and mode == "REFLECTION"',
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1038",
+                        "schemas/known_layers.yaml:1124",
                         "not has(pad) or not has(pad_h) and not has(pad_w)",
                         "the padding is pad, or pad_h and pad_w",
                     ),
@@ -3089,18 +3089,18 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:1875",
-        (Way("schemas/known_layers.yaml:1876", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:1968",
+        (Way("schemas/known_layers.yaml:1969", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2061",
+        "schemas/known_layers.yaml:2188",
         (
             Way(
-                "schemas/known_layers.yaml:2063",
+                "schemas/known_layers.yaml:2190",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2064",
+                        "schemas/known_layers.yaml:2191",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3109,14 +3109,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:738",
+        "schemas/known_layers.yaml:785",
         (
             Way(
-                "schemas/known_layers.yaml:740",
+                "schemas/known_layers.yaml:787",
                 rewrite='a = Transpose(bottoms[0], perm=[1, 0]) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=[1, 0]) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:742",
+                        "schemas/known_layers.yaml:789",
                         "len(bottoms) == 2 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices are due",
                     ),
@@ -3125,14 +3125,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1140",
+        "schemas/known_layers.yaml:1226",
         (
             Way(
-                "schemas/known_layers.yaml:1142",
+                "schemas/known_layers.yaml:1228",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1144",
+                        "schemas/known_layers.yaml:1230",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3142,10 +3142,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "InstanceNorm": Entry(
-        "schemas/known_layers.yaml:573",
+        "schemas/known_layers.yaml:620",
         (
             Way(
-                "schemas/known_layers.yaml:575",
+                "schemas/known_layers.yaml:622",
                 rewrite="tops[0] = InstanceNormalization(bottom, scale, shift, epsilon=eps)",
                 let=(
                     ("c", "[bottom.shape[1]]"),
@@ -3154,12 +3154,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:576",
+                        "schemas/known_layers.yaml:623",
                         "len(blobs) == (2 if affine else 0)",
                         "affine and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:577",
+                        "schemas/known_layers.yaml:624",
                         "num_features in [0, bottom.shape[1]]",
                         "num_features is the number of channels",
                     ),
@@ -3168,12 +3168,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1448",
+        "schemas/known_layers.yaml:1534",
         (
             Way(
-                "schemas/known_layers.yaml:1450",
+                "schemas/known_layers.yaml:1536",
                 rewrite="tops[0] = ReduceL2(bottom, axes=[axis_of(axes, bottom.rank)], keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1451", "has(axes)", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1537", "has(axes)", "axes is due"),),
             ),
         ),
     ),
@@ -3232,7 +3232,7 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("ReduceSumSquare", "bvlc/mapping.yaml:1397", "unknown layer type 'Reduction'"),
     Dropped("RMSNormalization", "bvlc/mapping.yaml:1427", "unknown layer type 'Reduction'"),
     Dropped("RNN", "bvlc/mapping.yaml:1455", "unknown layer type 'Reduction'"),
-    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:421", "unknown value of code_type 'CORNER_SIZE'"),
+    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:448", "unknown value of code_type 'CORNER_SIZE'"),
     Dropped("Crop", "bvlc/mapping.yaml:1847", "unknown name 'axis'"),
     Dropped("ImageData", "bvlc/mapping.yaml:2020", "ImageDataParameter.batch_size has default 0, 1 is expected"),
     Dropped("MVN", "bvlc/mapping.yaml:2122", "unknown name 'eps'"),

@@ -1764,12 +1764,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1117",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1118",
+                "schemas/known_layers.yaml:1204",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1118", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1854,14 +1854,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1292",
+        "schemas/known_layers.yaml:1378",
         (
             Way(
-                "schemas/known_layers.yaml:1293",
+                "schemas/known_layers.yaml:1379",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1294",
+                        "schemas/known_layers.yaml:1380",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1870,29 +1870,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:345",
+        "schemas/known_layers.yaml:372",
         (
             Way(
-                "schemas/known_layers.yaml:346",
+                "schemas/known_layers.yaml:373",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:346", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:373", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:357",
+                "schemas/known_layers.yaml:384",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:357", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:384", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:932",
+        "schemas/known_layers.yaml:1018",
         (
             Way(
-                "schemas/known_layers.yaml:933",
+                "schemas/known_layers.yaml:1019",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:933",
+                        "schemas/known_layers.yaml:1019",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2819,14 +2819,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1108",
+        "schemas/known_layers.yaml:1194",
         (
             Way(
-                "schemas/known_layers.yaml:1110",
+                "schemas/known_layers.yaml:1196",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1113",
+                        "schemas/known_layers.yaml:1199",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2836,10 +2836,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1261",
+        "schemas/known_layers.yaml:1347",
         (
             Way(
-                "schemas/known_layers.yaml:1263",
+                "schemas/known_layers.yaml:1349",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2847,27 +2847,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1269",
+                        "schemas/known_layers.yaml:1355",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1271",
+                        "schemas/known_layers.yaml:1357",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1273",
+                        "schemas/known_layers.yaml:1359",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1275",
+                        "schemas/known_layers.yaml:1361",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1277",
+                        "schemas/known_layers.yaml:1363",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2877,20 +2877,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:320",
+        "schemas/known_layers.yaml:347",
         (
             Way(
-                "schemas/known_layers.yaml:322",
+                "schemas/known_layers.yaml:349",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:325",
+                        "schemas/known_layers.yaml:352",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:327", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:354", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:329",
+                        "schemas/known_layers.yaml:356",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2900,20 +2900,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:914",
+        "schemas/known_layers.yaml:1000",
         (
             Way(
-                "schemas/known_layers.yaml:916",
+                "schemas/known_layers.yaml:1002",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:920",
+                        "schemas/known_layers.yaml:1006",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:922",
+                        "schemas/known_layers.yaml:1008",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),

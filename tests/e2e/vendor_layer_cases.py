@@ -27,6 +27,7 @@ from tests.e2e.known_formulas import (
 from tests.e2e.known_layer_cases import Case
 
 ROWS = noise(5, 7, seed=3)
+HALVES = np.arange(-4, 4, 0.5, dtype=np.float32)[None]
 SMALL = np.asarray(X / 9, np.float32)  # where exponentials do not overflow
 BOTH = [positive(*X.shape[1:], seed=8), noise(*X.shape[1:], seed=9)]
 DENSE = noise(6, 4, 3, 2, seed=10)
@@ -281,4 +282,17 @@ CASES = [
         "upsample.stride", 'type: "Upsample" upsample_param { stride: 3 }', (X,), X.repeat(3, 2).repeat(3, 3)
     ),
     Case("bn.pspnet", 'type: "BN" bn_param { eps: 0.5 frozen: true }', (X,), norm(X, 0.5), CHANNELS),
+    Case("add.broadcast", 'type: "Add"', (X, ROWS[:4, :6].copy()), X + ROWS[:4, :6]),
+    Case("sub.broadcast", 'type: "Sub"', (ROWS[:4, :6].copy(), X), ROWS[:4, :6] - X),
+    Case("mul.broadcast", 'type: "Mul"', (X, CHANNELS[0]), X * CHANNELS[0]),
+    Case("div.broadcast", 'type: "Div"', (X, CHANNELS[0]), X / CHANNELS[0]),
+    Case("maximum.broadcast", 'type: "Maximum"', (X, CHANNELS[0]), np.maximum(X, CHANNELS[0])),
+    Case("minimum.broadcast", 'type: "Minimum"', (CHANNELS[0], X), np.minimum(X, CHANNELS[0])),
+    Case("atan", 'type: "Atan"', (X,), np.arctan(X)),
+    Case("ceil", 'type: "Ceil"', (X,), np.ceil(X)),
+    Case("floor", 'type: "Floor"', (X,), np.floor(X)),
+    Case("round", 'type: "Round"', (HALVES,), np.rint(HALVES)),
+    Case("sin", 'type: "Sin"', (X,), np.sin(X)),
+    Case("softplus", 'type: "Softplus"', (X,), functional.softplus(T(X)).numpy()),
+    Case("softsign", 'type: "Softsign"', (X,), functional.softsign(T(X)).numpy()),
 ]
