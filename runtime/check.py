@@ -19,6 +19,7 @@ from caffeforge.runtime.legalize import directly, legalize
 from caffeforge.runtime.lowering_notes import lowering_notes
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
+from caffeforge.runtime.random_weights import Ones, with_random_blobs
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
 
@@ -115,7 +116,7 @@ def check_net(net: Net, backend: Backend, places: Mapping[str, str] | None = Non
     A layer that reads what a refused one computes is passed over: nothing is known of its bottoms.
 
     Args:
-        net: with its weights, or without.
+        net: with its weights, or without any: then all layers have as many as they need.
         backend: its dialect.
         places: where layers stand, by name: ``file:line:col``.
     """
@@ -146,6 +147,7 @@ class _Walk:
         self.backend = backend
         self.places = places
         self.inputs = [name for name, _ in net.inputs]
+        self.bare = not any(layer.blobs for layer in net.layers)
         self.values = {name: Value(name, "float32", shape) for name, shape in net.inputs}
 
     def findings(self) -> Iterator[Finding]:
@@ -170,19 +172,34 @@ class _Walk:
         place = f"{self.places[layer.name]}: " if layer.name in self.places else ""
         where = f"{place}layer {layer.name} ({layer.type})"
         bottoms = [self.values[name] for name in layer.bottoms]
+        layer = self._with_weights(layer, bottoms) if self.bare else layer
         for refused in all_refusals(layer, bottoms, self.backend):
             yield Finding(where, refused.sentence + (f" [{refused.rule}]" if refused.rule else ""))
         try:
             self._compute(layer, bottoms)
         except Refused as refused:
-            missing = "" if layer.blobs or "blob" not in refused.sentence else "; is the caffemodel missing?"
             rule = f" [{refused.rule}]" if refused.rule else ""
-            yield Finding(where, f"{refused.sentence}{rule}{missing}")
+            yield Finding(where, f"{refused.sentence}{rule}")
         except GraphError as error:
             yield Finding(where, error.what)
         results = [self.values[top] for top in layer.tops if top in self.values]
         for found in any_refusals(layer, bottoms, results, self.backend):
             yield Finding(where, f"{found.sentence} [{found.rule}]")
+
+    def _with_weights(self, layer: Layer, bottoms: list[Value]) -> Layer:
+        """Return a layer with blobs of the shapes that its rule asks for; as it is if that refuses it."""
+        reader = self.backend.readers.get(layer.type)
+        if reader is None:
+            return layer
+
+        def build(trial: Layer) -> None:
+            with working_out(reader.rule):
+                reader.function(Read(trial, bottoms), trial.param)
+
+        try:
+            return with_random_blobs(layer, 0, build, Ones)
+        except Refused:
+            return layer
 
     def _compute(self, layer: Layer, bottoms: list[Value]) -> None:
         """Note the shapes of a layer's tops; nothing is known of them if it is refused."""

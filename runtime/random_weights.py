@@ -56,15 +56,28 @@ class Blank(Array):
         return part
 
 
-def with_random_blobs(layer: Layer, seed: int, build: Callable[[Layer], object]) -> Layer:
-    """Return a layer with the fewest blobs with which `build` does not refuse it.
+class Ones(Blank):
+    """A blob that takes the first shape it is given and takes no memory, where no number matters."""
+
+    __slots__ = ()
+
+    def settle(self, shape: Sequence[int]) -> None:
+        if self.array is None:
+            self.shape = tuple(shape)
+            self.array = np.broadcast_to(np.float32(1), self.shape)
+
+
+def with_random_blobs(
+    layer: Layer, seed: int, build: Callable[[Layer], object], kind: type[Blank] = Blank
+) -> Layer:
+    """Return a layer with the fewest blobs, of a kind, with which `build` does not refuse it.
 
     Raises:
         Refused: it refuses them all, with what it says that does not concern the blobs.
     """
     refusals = []
     for count in range(MOST + 1):
-        blanks = [Blank(crc32(f"{seed} {layer.name} {index}".encode())) for index in range(count)]
+        blanks = [kind(crc32(f"{seed} {layer.name} {index}".encode())) for index in range(count)]
         trial = replace(layer, blobs=tuple(blanks))
         try:
             build(trial)
