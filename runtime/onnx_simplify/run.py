@@ -20,7 +20,7 @@ from caffeforge.runtime.graph import Graph
 from caffeforge.runtime.legalize import legalized, written_directly
 from caffeforge.runtime.onnx_front import Importer, open_model
 from caffeforge.runtime.onnx_front.model_file import ModelFile, opsets
-from caffeforge.runtime.onnx_front.original import Original
+from caffeforge.runtime.onnx_front.running import running
 from caffeforge.runtime.onnx_node import numpy_dtype
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
 from caffeforge.runtime.onnx_out.checks import check_model
@@ -63,7 +63,12 @@ class Simplified:
 
 
 def simplify(
-    source: str | Path, target: str | Path, opset: int | None = None, *, verify: bool = True
+    source: str | Path,
+    target: str | Path,
+    opset: int | None = None,
+    *,
+    backend: str | Path | None = None,
+    verify: bool = True,
 ) -> Simplified:
     """Write a simpler model to `target`.
 
@@ -71,6 +76,7 @@ def simplify(
         source: an ONNX file.
         target: the file to write; it may be `source`.
         opset: of the new file; None for that of the source.
+        backend: an opset, or a vendor's part of one, that the new file shall fit, instead of `opset`.
         verify: run both on random inputs and compare.
 
     Raises:
@@ -78,16 +84,12 @@ def simplify(
             written.
     """
     file = open_model(source)
-    opset = opset if opset is not None else opsets(file.proto)[""]
-    if not OLDEST <= opset <= NEWEST:
-        raise UsageError(f"opset {opset} cannot be written, {OLDEST} to {NEWEST} can")
-    backend = find_any(f"onnx_opset{opset}")
-    assert isinstance(backend, OnnxBackend)
-    graph = Importer(file).run()
+    goal = _goal(file, opset, backend)
+    graph = Importer(file, custom=goal.custom).run()
     applied = simplified(graph)
-    onnx_target = OnnxTarget(backend, unread(graph))
+    onnx_target = OnnxTarget(goal, unread(graph))
     fuse(graph, PATTERNS, lambda node: written_directly(node, onnx_target))
-    model = assemble(graph, legalized(graph, OnnxTarget(backend, unread(graph))), opset, "path")
+    model = assemble(graph, legalized(graph, OnnxTarget(goal, unread(graph))), goal.opset, "path")
     proto = model.proto()
     check_model(proto, model.weights)
     path = Path(target)
@@ -97,7 +99,7 @@ def simplify(
         with disk_errors(path):
             beside = write(proto, model.weights, staged[0], None)
         if verify:
-            error = _difference(file, staged[0], graph)
+            error = _difference(file, staged[0], graph, goal)
         targets = [path]
         if beside is not None:
             staged.append(beside)
@@ -105,6 +107,23 @@ def simplify(
         with disk_errors(path):
             move(staged, targets)
     return Simplified(len(file.proto.graph.node), len(model.calls), applied, error)
+
+
+def _goal(file: ModelFile, opset: int | None, backend: str | Path | None) -> OnnxBackend:
+    """Return what the new file shall be of."""
+    if backend is not None:
+        if opset is not None:
+            raise UsageError("an opset and a backend are given, which has its own", hint="give one of them")
+        found = find_any(backend)
+        if not isinstance(found, OnnxBackend):
+            raise UsageError(f"{found.name} writes no ONNX files")
+        return found
+    opset = opset if opset is not None else opsets(file.proto)[""]
+    if not OLDEST <= opset <= NEWEST:
+        raise UsageError(f"opset {opset} cannot be written, {OLDEST} to {NEWEST} can")
+    whole = find_any(f"onnx_opset{opset}")
+    assert isinstance(whole, OnnxBackend)
+    return whole
 
 
 def simplified(graph: Graph) -> dict[str, int]:
@@ -124,7 +143,7 @@ def simplified(graph: Graph) -> dict[str, int]:
     raise GraphError("the passes undo each other without end", where=graph.name)
 
 
-def _difference(file: ModelFile, path: Path, graph: Graph) -> float:
+def _difference(file: ModelFile, path: Path, graph: Graph, goal: OnnxBackend) -> float:
     """Return the largest error of the new file's outputs, as a part of their scale.
 
     Raises:
@@ -132,8 +151,8 @@ def _difference(file: ModelFile, path: Path, graph: Graph) -> float:
     """
     generator = np.random.default_rng(0)
     feed = {value.name: _random(value, generator) for value in graph.inputs}
-    expected = Original(file, []).run(feed)
-    found = Original(open_model(path), []).run(feed)
+    expected = running(file, [], goal.custom).run(feed)
+    found = running(open_model(path), [], goal.custom).run(feed)
     worst = 0.0
     for name, array in expected.items():
         if array.shape != found[name].shape:

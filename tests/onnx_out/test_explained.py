@@ -73,7 +73,7 @@ def test_what_has_no_rule_is_refused(capsys: pytest.CaptureFixture[str]) -> None
             ],
         ),
         ("onnx_opset9", "Det", ["has no rule", "opset 9 has no Det, it came with opset 11"]),
-        ("onnx_opset11", "caffe.PriorBox", ["as a node of the domain caffe"]),
+        ("onnx_opset11", "caffe.DetectionOutput", ["as a node of the domain caffe"]),
         ("rknn_onnx", "Erf", ["the vendor does not list it", "lowering that all backends share"]),
         ("tensorrt8_onnx", "Relu", [r"data are of type float32, float16, int8  \[onnx-tensorrt"]),
         ("horizon_onnx", "Flatten", ["left to the CPU"]),

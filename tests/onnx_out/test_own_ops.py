@@ -180,6 +180,21 @@ layer { name: "det" type: "DetectionOutput" bottom: "loc" bottom: "conf" bottom:
 """
 
 
+def test_simplified_own_ops_stay_where_the_backend_declares_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = backend(tmp_path, 11)
+    path = export(target, Net(library=False).eval(), (IMAGE,), tmp_path / "net", own_ops="function").onnx
+    new = str(tmp_path / "new.onnx")
+    assert main(["simplify", str(path), new, "--backend", str(tmp_path / "generated" / "ownops")]) == 0
+    assert kinds(onnx.load(new)) == OWN
+    assert main(["simplify", str(path), new]) == 0
+    assert {domain for domain, _ in kinds(onnx.load(new))} == {""}
+    assert "verified: " in capsys.readouterr().out
+    assert main(["simplify", str(path), new, "--backend", "bvlc"]) == 2
+    assert main(["simplify", str(path), new, "--backend", "rknn_onnx", "--opset", "9"]) == 2
+
+
 def test_detection_layers_of_a_caffe_net_are_nodes_of_the_domain_caffe(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
