@@ -32,6 +32,7 @@ from caffeforge.runtime.unknown_names import Unknown, UnknownName, merged, unkno
 
 # What a LayerParameter says of training, sharing and phases: none of it is a parameter of a layer.
 TRAINING_FIELDS: Final = frozenset({"param", "loss_weight", "propagate_down", "include", "exclude", "phase"})
+_OF_LOSSES: Final = "loss_param"  # which Softmax may keep of the loss that it was in training
 _NET_FIELDS: Final = frozenset({"input", "input_shape", "input_dim", "state", "force_backward", "debug_info"})
 _TOKEN: Final = re.compile(
     r'"(?:\\.|[^"\\\n])*"'
@@ -290,7 +291,7 @@ class _Reader:
             raise UnknownName(what, f"type {kind}", "".join(near), self.backend.name)
         reader = self.backend.readers.get(kind)
         own = {cls.PARAM.name} if cls.PARAM is not None else {field.name for field in cls.FIELDS}
-        own |= {self.name, self.type, self.bottom, self.top} | TRAINING_FIELDS
+        own |= {self.name, self.type, self.bottom, self.top, _OF_LOSSES} | TRAINING_FIELDS
         own.update(reader.ignores if reader else ())
         for descriptor, _ in proto.ListFields():
             if descriptor.name not in own:

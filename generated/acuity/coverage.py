@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1283",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1284",
+                "schemas/known_layers.yaml:1293",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1284",
+                        "schemas/known_layers.yaml:1293",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1295",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2434",
+        "schemas/known_layers.yaml:2443",
         (
             Way(
-                "schemas/known_layers.yaml:2435",
+                "schemas/known_layers.yaml:2444",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2435", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2444", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1010,18 +1010,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1299",
+        "schemas/known_layers.yaml:1308",
         (
             Way(
-                "schemas/known_layers.yaml:1300",
+                "schemas/known_layers.yaml:1309",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1300",
+                        "schemas/known_layers.yaml:1309",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1302",
+                        "schemas/known_layers.yaml:1311",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1614,16 +1614,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1886",
+        "schemas/known_layers.yaml:1895",
         (
             Way(
-                "schemas/known_layers.yaml:1887",
+                "schemas/known_layers.yaml:1896",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1890", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1899", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1892",
+                        "schemas/known_layers.yaml:1901",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1822,12 +1822,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1212",
         (
             Way(
-                "schemas/known_layers.yaml:1204",
+                "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1912,18 +1912,18 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2167",
-        (Way("schemas/known_layers.yaml:2168", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2176",
+        (Way("schemas/known_layers.yaml:2177", layers=("Swish",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1378",
+        "schemas/known_layers.yaml:1387",
         (
             Way(
-                "schemas/known_layers.yaml:1379",
+                "schemas/known_layers.yaml:1388",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1380",
+                        "schemas/known_layers.yaml:1389",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1947,14 +1947,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1018",
+        "schemas/known_layers.yaml:1027",
         (
             Way(
-                "schemas/known_layers.yaml:1019",
+                "schemas/known_layers.yaml:1028",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1019",
+                        "schemas/known_layers.yaml:1028",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1962,18 +1962,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1945",
-        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1463",
+        "schemas/known_layers.yaml:1472",
         (
             Way(
-                "schemas/known_layers.yaml:1464",
+                "schemas/known_layers.yaml:1473",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1465",
+                        "schemas/known_layers.yaml:1474",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1982,14 +1982,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:700",
+        "schemas/known_layers.yaml:709",
         (
             Way(
-                "schemas/known_layers.yaml:701",
+                "schemas/known_layers.yaml:710",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:701",
+                        "schemas/known_layers.yaml:710",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2250,9 +2250,13 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1893",
-        (Way("bvlc/mapping.yaml:1894", rewrite="tops[0] = Identity(bottom)"),),
-        witness="Caffe 1.0",
+        "schemas/known_layers.yaml:403",
+        (
+            Way(
+                "schemas/known_layers.yaml:405",
+                rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
+            ),
+        ),
     ),
     "DummyData": Entry(
         "bvlc/mapping.yaml:1898",
@@ -2575,7 +2579,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2665,7 +2669,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1280",
+                "schemas/known_layers.yaml:1289",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2921,8 +2925,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2160",
-        (Way("schemas/known_layers.yaml:2163", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2169",
+        (Way("schemas/known_layers.yaml:2172", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -2966,10 +2970,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2419",
+        "schemas/known_layers.yaml:2428",
         (
             Way(
-                "schemas/known_layers.yaml:2421",
+                "schemas/known_layers.yaml:2430",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2978,17 +2982,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2422",
+                        "schemas/known_layers.yaml:2431",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2423",
+                        "schemas/known_layers.yaml:2432",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2424",
+                        "schemas/known_layers.yaml:2433",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -2997,15 +3001,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1988",
+        "schemas/known_layers.yaml:1997",
         (
             Way(
-                "schemas/known_layers.yaml:1990",
+                "schemas/known_layers.yaml:1999",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1996",
+                        "schemas/known_layers.yaml:2005",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3015,14 +3019,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1205",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1208",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3032,10 +3036,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             Way(
-                "schemas/known_layers.yaml:1349",
+                "schemas/known_layers.yaml:1358",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3043,27 +3047,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1355",
+                        "schemas/known_layers.yaml:1364",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:1366",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1359",
+                        "schemas/known_layers.yaml:1368",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1361",
+                        "schemas/known_layers.yaml:1370",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1363",
+                        "schemas/known_layers.yaml:1372",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3096,20 +3100,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         (
             Way(
-                "schemas/known_layers.yaml:1002",
+                "schemas/known_layers.yaml:1011",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1006",
+                        "schemas/known_layers.yaml:1015",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1008",
+                        "schemas/known_layers.yaml:1017",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3137,10 +3141,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1878",
+        "schemas/known_layers.yaml:1887",
         (
             Way(
-                "schemas/known_layers.yaml:1880",
+                "schemas/known_layers.yaml:1889",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3148,19 +3152,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1948",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1950",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1942",
+                        "schemas/known_layers.yaml:1951",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3169,52 +3173,52 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1451",
+        "schemas/known_layers.yaml:1460",
         (
             Way(
-                "schemas/known_layers.yaml:1458",
+                "schemas/known_layers.yaml:1467",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1458", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1467", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1460",
+                "schemas/known_layers.yaml:1469",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1460", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1469", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1455",
+                "schemas/known_layers.yaml:1464",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1456",
+                "schemas/known_layers.yaml:1465",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:691",
+        "schemas/known_layers.yaml:700",
         (
             Way(
-                "schemas/known_layers.yaml:693",
+                "schemas/known_layers.yaml:702",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:694",
+                        "schemas/known_layers.yaml:703",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:695",
+                        "schemas/known_layers.yaml:704",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:697",
+                        "schemas/known_layers.yaml:706",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -3253,6 +3257,7 @@ DROPPED: Final[tuple[Dropped, ...]] = ()
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml
 KNOWN: Final[tuple[tuple[str, str], ...]] = (
+    ("Dropout", "dropout.scale_train"),
     ("BN", "bn.segnet"),
     ("Upsample", "upsample.unpool"),
     ("ShuffleChannel", "shuffle_channel"),
@@ -3285,4 +3290,4 @@ UNKNOWN: Final[tuple[str, ...]] = (
 )
 
 # (field, default): fields that the base does not know; that this default changes nothing is assumed
-ASSUMED: Final[tuple[tuple[str, str], ...]] = (("DropoutParameter.scale_train", "True"),)
+ASSUMED: Final[tuple[tuple[str, str], ...]] = ()

@@ -288,9 +288,18 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (bvlc/mapping.yaml:1893)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:403)."""
     bottom = r.one_bottom()
-    r.top(0, r.value(hub.Identity(), (bottom,)))
+    dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
+    scale_train = param.scale_train if param.scale_train is not None else True
+    r.top(
+        0,
+        (
+            r.value(hub.Identity(), (bottom,))
+            if scale_train
+            else r.value(hub.Mul(), (bottom, 1 - dropout_ratio))
+        ),
+    )
 
 
 def read_dummy_data(r: Read, param: layers.DummyData) -> None:
@@ -630,7 +639,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1272)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1281)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -679,7 +688,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2185",
         )
     if not (param.round_mode is None or not lib.NEVER or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1280")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1289")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -732,7 +741,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1272")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1281")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1035,7 +1044,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2160)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2169)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1078,7 +1087,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2419)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2428)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1090,12 +1099,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2422",
+            "schemas/known_layers.yaml:2431",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2422",
+            "schemas/known_layers.yaml:2431",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1103,10 +1112,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2423",
+            "schemas/known_layers.yaml:2432",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2424")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2433")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1123,14 +1132,14 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1988)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1143,16 +1152,16 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1194)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1203)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1199")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1208")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1347)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1356)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1168,23 +1177,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1355")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1364")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1359")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1368")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
     r.top(
         0,
         r.value(
@@ -1253,7 +1262,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1000)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1009)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1261,9 +1270,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1006")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1015")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1008")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1017")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1300,7 +1309,7 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1878)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1887)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1309,17 +1318,17 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1937)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
     r.top(
         0,
         r.value(
@@ -1330,7 +1339,7 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1451)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1460)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -1344,12 +1353,12 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1455",
+            "schemas/known_layers.yaml:1464",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1456")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1465")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1456")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1465")
     if len(tops) == 1:
         r.top(
             0,
@@ -1387,37 +1396,37 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1451")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1460")
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:691)."""
+    """What layer Interp computes (schemas/known_layers.yaml:700)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     pad_beg = param.pad_beg if param.pad_beg is not None else 0
     pad_end = param.pad_end if param.pad_end is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:694")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:703")
     if (param.zoom_factor is not None or param.shrink_factor is not None or param.scale_factor is not None):
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:695",
+            "schemas/known_layers.yaml:704",
         )
     if pad_beg != 0:
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:695",
+            "schemas/known_layers.yaml:704",
         )
     if pad_end != 0:
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:695",
+            "schemas/known_layers.yaml:704",
         )
     if not height > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:697")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:706")
     if not width > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:697")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:706")
     r.top(
         0,
         r.value(
@@ -1488,7 +1497,12 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
-    "Dropout": Reader(read_dropout, "bvlc/mapping.yaml:1893", (), ("dropout_ratio",)),
+    "Dropout": Reader(
+        read_dropout,
+        "schemas/known_layers.yaml:403",
+        ("dropout_ratio", "scale_train"),
+        ("dropout_ratio",),
+    ),
     "DummyData": Reader(
         read_dummy_data,
         "bvlc/mapping.yaml:1898",
@@ -1578,7 +1592,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2146", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             "pool",
             "kernel_size",
@@ -1621,7 +1635,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2392", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2160", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2169", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
     "BN": Reader(
         read_bn,
@@ -1631,15 +1645,15 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2419",
+        "schemas/known_layers.yaml:2428",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1988", ("group",), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1194", ("order",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1203", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             "min_size",
             "max_size",
@@ -1680,21 +1694,21 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:26", (), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1878", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1887", ("axis",), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1451",
+        "schemas/known_layers.yaml:1460",
         (
             "feat_stride",
             "base_size",
@@ -1709,7 +1723,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:691",
+        "schemas/known_layers.yaml:700",
         (
             "height",
             "width",

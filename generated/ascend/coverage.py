@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1283",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1284",
+                "schemas/known_layers.yaml:1293",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1284",
+                        "schemas/known_layers.yaml:1293",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1295",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1015,18 +1015,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1299",
+        "schemas/known_layers.yaml:1308",
         (
             Way(
-                "schemas/known_layers.yaml:1300",
+                "schemas/known_layers.yaml:1309",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1300",
+                        "schemas/known_layers.yaml:1309",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1302",
+                        "schemas/known_layers.yaml:1311",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1814,12 +1814,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1212",
         (
             Way(
-                "schemas/known_layers.yaml:1204",
+                "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1904,43 +1904,43 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1728",
-        (Way("schemas/known_layers.yaml:1729", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:1737",
+        (Way("schemas/known_layers.yaml:1738", layers=("Reorg",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1731",
+        "schemas/known_layers.yaml:1740",
         (
             Way(
-                "schemas/known_layers.yaml:1732",
+                "schemas/known_layers.yaml:1741",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:1732", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1741", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2406",
+        "schemas/known_layers.yaml:2415",
         (
             Way(
-                "schemas/known_layers.yaml:2407",
+                "schemas/known_layers.yaml:2416",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2407",
+                        "schemas/known_layers.yaml:2416",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2409",
+                        "schemas/known_layers.yaml:2418",
                         "whole_factors(X.shape[2:], Y.shape[2:])",
                         "a whole factor for each axis",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:673",
+                "schemas/known_layers.yaml:682",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:673",
+                        "schemas/known_layers.yaml:682",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1948,18 +1948,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1945",
-        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1378",
+        "schemas/known_layers.yaml:1387",
         (
             Way(
-                "schemas/known_layers.yaml:1379",
+                "schemas/known_layers.yaml:1388",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1380",
+                        "schemas/known_layers.yaml:1389",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1968,14 +1968,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1018",
+        "schemas/known_layers.yaml:1027",
         (
             Way(
-                "schemas/known_layers.yaml:1019",
+                "schemas/known_layers.yaml:1028",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1019",
+                        "schemas/known_layers.yaml:1028",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1983,8 +1983,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1494",
-        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1503",
+        (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
     ),
 }
 
@@ -2240,9 +2240,13 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1893",
-        (Way("bvlc/mapping.yaml:1894", rewrite="tops[0] = Identity(bottom)"),),
-        witness="Caffe 1.0",
+        "schemas/known_layers.yaml:403",
+        (
+            Way(
+                "schemas/known_layers.yaml:405",
+                rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
+            ),
+        ),
     ),
     "DummyData": Entry(
         "bvlc/mapping.yaml:1898",
@@ -2565,7 +2569,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2655,7 +2659,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1280",
+                "schemas/known_layers.yaml:1289",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2961,37 +2965,37 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:1717",
+        "schemas/known_layers.yaml:1726",
         (
             Way(
-                "schemas/known_layers.yaml:1723",
+                "schemas/known_layers.yaml:1732",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:1723", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:1732", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1725",
+                "schemas/known_layers.yaml:1734",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:1725", "not reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:1734", "not reverse"),),
             ),
         ),
-        conditions=(Condition("schemas/known_layers.yaml:1721", "stride > 0", "stride is due"),),
+        conditions=(Condition("schemas/known_layers.yaml:1730", "stride > 0", "stride is due"),),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1901",
+        "schemas/known_layers.yaml:1910",
         (
             Way(
-                "schemas/known_layers.yaml:1903",
+                "schemas/known_layers.yaml:1912",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:1904", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1913", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:651",
+        "schemas/known_layers.yaml:660",
         (
             Way(
-                "schemas/known_layers.yaml:653",
+                "schemas/known_layers.yaml:662",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3001,32 +3005,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:662",
+                        "schemas/known_layers.yaml:671",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:663",
+                        "schemas/known_layers.yaml:672",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:664",
+                        "schemas/known_layers.yaml:673",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:665",
+                        "schemas/known_layers.yaml:674",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:666",
+                        "schemas/known_layers.yaml:675",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:667",
+                        "schemas/known_layers.yaml:676",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3036,15 +3040,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1988",
+        "schemas/known_layers.yaml:1997",
         (
             Way(
-                "schemas/known_layers.yaml:1990",
+                "schemas/known_layers.yaml:1999",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1996",
+                        "schemas/known_layers.yaml:2005",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3054,30 +3058,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2395",
+        "schemas/known_layers.yaml:2404",
         (
             Way(
-                "schemas/known_layers.yaml:2397",
+                "schemas/known_layers.yaml:2406",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, float(factors[0]), float(factors[1])], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("factors", "[stride_h, stride_w] if has(stride_h) else [stride, stride]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2398",
+                        "schemas/known_layers.yaml:2407",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2399",
+                        "schemas/known_layers.yaml:2408",
                         "scale == 1",
                         "what scale other than 1 does is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2400",
+                        "schemas/known_layers.yaml:2409",
                         "not has(stride) or not has(stride_h) and not has(stride_w)",
                         "the factor is stride, or stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2401",
+                        "schemas/known_layers.yaml:2410",
                         "has(stride_h) == has(stride_w) and min(factors) > 0",
                         "stride_h and stride_w are due, and positive",
                     ),
@@ -3086,19 +3090,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1948",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1950",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1942",
+                        "schemas/known_layers.yaml:1951",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3107,14 +3111,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1205",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1208",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3124,10 +3128,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             Way(
-                "schemas/known_layers.yaml:1349",
+                "schemas/known_layers.yaml:1358",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3135,27 +3139,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1355",
+                        "schemas/known_layers.yaml:1364",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:1366",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1359",
+                        "schemas/known_layers.yaml:1368",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1361",
+                        "schemas/known_layers.yaml:1370",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1363",
+                        "schemas/known_layers.yaml:1372",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3165,20 +3169,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         (
             Way(
-                "schemas/known_layers.yaml:1002",
+                "schemas/known_layers.yaml:1011",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1006",
+                        "schemas/known_layers.yaml:1015",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1008",
+                        "schemas/known_layers.yaml:1017",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3188,14 +3192,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         (
             Way(
-                "schemas/known_layers.yaml:1489",
+                "schemas/known_layers.yaml:1498",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1491",
+                        "schemas/known_layers.yaml:1500",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3334,6 +3338,7 @@ DROPPED: Final[tuple[Dropped, ...]] = ()
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml
 KNOWN: Final[tuple[tuple[str, str], ...]] = (
+    ("Dropout", "dropout.scale_train"),
     ("Pooling", "pooling.rounding"),
     ("ConvolutionDepthwise", "depthwise"),
     ("Reorg", "reorg.pass_through"),
@@ -3378,6 +3383,5 @@ UNKNOWN: Final[tuple[str, ...]] = (
 # (field, default): fields that the base does not know; that this default changes nothing is assumed
 ASSUMED: Final[tuple[tuple[str, str], ...]] = (
     ("BiasParameter.bias_from_blob", "True"),
-    ("DropoutParameter.scale_train", "True"),
     ("ScaleParameter.scale_from_blob", "True"),
 )

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1283",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1284",
+                "schemas/known_layers.yaml:1293",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1284",
+                        "schemas/known_layers.yaml:1293",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1295",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2263",
+        "schemas/known_layers.yaml:2272",
         (
             Way(
-                "schemas/known_layers.yaml:2264",
+                "schemas/known_layers.yaml:2273",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2264", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2273", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1012,18 +1012,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1299",
+        "schemas/known_layers.yaml:1308",
         (
             Way(
-                "schemas/known_layers.yaml:1300",
+                "schemas/known_layers.yaml:1309",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1300",
+                        "schemas/known_layers.yaml:1309",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1302",
+                        "schemas/known_layers.yaml:1311",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1811,12 +1811,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1212",
         (
             Way(
-                "schemas/known_layers.yaml:1204",
+                "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1901,34 +1901,34 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1707",
+        "schemas/known_layers.yaml:1716",
         (
             Way(
-                "schemas/known_layers.yaml:1708",
+                "schemas/known_layers.yaml:1717",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:1708", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1717", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:672",
+        "schemas/known_layers.yaml:681",
         (
             Way(
-                "schemas/known_layers.yaml:673",
+                "schemas/known_layers.yaml:682",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:673",
+                        "schemas/known_layers.yaml:682",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2259",
+                "schemas/known_layers.yaml:2268",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2259",
+                        "schemas/known_layers.yaml:2268",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"',
                     ),
                 ),
@@ -1936,14 +1936,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1378",
+        "schemas/known_layers.yaml:1387",
         (
             Way(
-                "schemas/known_layers.yaml:1379",
+                "schemas/known_layers.yaml:1388",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1380",
+                        "schemas/known_layers.yaml:1389",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1952,14 +1952,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1018",
+        "schemas/known_layers.yaml:1027",
         (
             Way(
-                "schemas/known_layers.yaml:1019",
+                "schemas/known_layers.yaml:1028",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1019",
+                        "schemas/known_layers.yaml:1028",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1967,14 +1967,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:436",
+        "schemas/known_layers.yaml:445",
         (
             Way(
-                "schemas/known_layers.yaml:437",
+                "schemas/known_layers.yaml:446",
                 layers=("DetectionOutput",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:437",
+                        "schemas/known_layers.yaml:446",
                         'code in ("CORNER", "CENTER_SIZE") and nms_eta == 1',
                     ),
                 ),
@@ -1982,12 +1982,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1945",
-        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1494",
-        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1503",
+        (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
     ),
 }
 
@@ -2243,9 +2243,13 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1893",
-        (Way("bvlc/mapping.yaml:1894", rewrite="tops[0] = Identity(bottom)"),),
-        witness="Caffe 1.0",
+        "schemas/known_layers.yaml:403",
+        (
+            Way(
+                "schemas/known_layers.yaml:405",
+                rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
+            ),
+        ),
     ),
     "DummyData": Entry(
         "bvlc/mapping.yaml:1898",
@@ -2568,7 +2572,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2658,7 +2662,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1280",
+                "schemas/known_layers.yaml:1289",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2962,20 +2966,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:1685",
+        "schemas/known_layers.yaml:1694",
         (
             Way(
-                "schemas/known_layers.yaml:1698",
+                "schemas/known_layers.yaml:1707",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:1698", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:1707", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1700",
+                "schemas/known_layers.yaml:1709",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1700", "not reverse"),
+                    Condition("schemas/known_layers.yaml:1709", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:1702",
+                        "schemas/known_layers.yaml:1711",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -2989,38 +2993,38 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:1689", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:1698", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:1690",
+                "schemas/known_layers.yaml:1699",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1691",
+                "schemas/known_layers.yaml:1700",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2239",
+        "schemas/known_layers.yaml:2248",
         (
             Way(
-                "schemas/known_layers.yaml:2249",
+                "schemas/known_layers.yaml:2258",
                 rewrite='tops[0] = Resize(bottoms[0], axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2249",
+                        "schemas/known_layers.yaml:2258",
                         "nearestneighbor_mode and len(bottoms) == 1",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2251",
+                "schemas/known_layers.yaml:2260",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2251",
+                        "schemas/known_layers.yaml:2260",
                         "not nearestneighbor_mode and len(bottoms) == 2",
                     ),
                 ),
@@ -3033,31 +3037,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2243",
+                "schemas/known_layers.yaml:2252",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2244",
+                "schemas/known_layers.yaml:2253",
                 "pad_out_h == 0 and pad_out_W == 0",
                 "pads at the end are not known",
             ),
         ),
     ),
     "ROIAlign": Entry(
-        "schemas/known_layers.yaml:1914",
+        "schemas/known_layers.yaml:1923",
         (
             Way(
-                "schemas/known_layers.yaml:1916",
+                "schemas/known_layers.yaml:1925",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1918",
+                        "schemas/known_layers.yaml:1927",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1919",
+                        "schemas/known_layers.yaml:1928",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3066,15 +3070,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1988",
+        "schemas/known_layers.yaml:1997",
         (
             Way(
-                "schemas/known_layers.yaml:1990",
+                "schemas/known_layers.yaml:1999",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1996",
+                        "schemas/known_layers.yaml:2005",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3084,10 +3088,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             Way(
-                "schemas/known_layers.yaml:1349",
+                "schemas/known_layers.yaml:1358",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3095,27 +3099,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1355",
+                        "schemas/known_layers.yaml:1364",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:1366",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1359",
+                        "schemas/known_layers.yaml:1368",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1361",
+                        "schemas/known_layers.yaml:1370",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1363",
+                        "schemas/known_layers.yaml:1372",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3125,20 +3129,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         (
             Way(
-                "schemas/known_layers.yaml:1002",
+                "schemas/known_layers.yaml:1011",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1006",
+                        "schemas/known_layers.yaml:1015",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1008",
+                        "schemas/known_layers.yaml:1017",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3148,14 +3152,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1205",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1208",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3165,20 +3169,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:415",
+        "schemas/known_layers.yaml:424",
         (
             Way(
-                "schemas/known_layers.yaml:417",
+                "schemas/known_layers.yaml:426",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=1.0,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:419",
+                        "schemas/known_layers.yaml:428",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:420", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:429", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:421",
+                        "schemas/known_layers.yaml:430",
                         "nms_param.nms_threshold >= 0",
                         "nms_threshold must not be negative",
                     ),
@@ -3204,10 +3208,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:651",
+        "schemas/known_layers.yaml:660",
         (
             Way(
-                "schemas/known_layers.yaml:653",
+                "schemas/known_layers.yaml:662",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3217,32 +3221,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:662",
+                        "schemas/known_layers.yaml:671",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:663",
+                        "schemas/known_layers.yaml:672",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:664",
+                        "schemas/known_layers.yaml:673",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:665",
+                        "schemas/known_layers.yaml:674",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:666",
+                        "schemas/known_layers.yaml:675",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:667",
+                        "schemas/known_layers.yaml:676",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3252,19 +3256,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1948",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1950",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1942",
+                        "schemas/known_layers.yaml:1951",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3273,14 +3277,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         (
             Way(
-                "schemas/known_layers.yaml:1489",
+                "schemas/known_layers.yaml:1498",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1491",
+                        "schemas/known_layers.yaml:1500",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3342,11 +3346,12 @@ UNREAD: Final[tuple[str, ...]] = (
 
 # inherited rules that the schema cannot hold
 DROPPED: Final[tuple[Dropped, ...]] = (
-    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:448", "unknown value of code_type 'CORNER_SIZE'"),
+    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:457", "unknown value of code_type 'CORNER_SIZE'"),
 )
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml
 KNOWN: Final[tuple[tuple[str, str], ...]] = (
+    ("Dropout", "dropout.scale_train"),
     ("Pooling", "pooling.rounding"),
     ("ConvolutionDepthwise", "depthwise"),
     ("Reorg", "reorg.darknet"),
@@ -3388,7 +3393,4 @@ UNKNOWN: Final[tuple[str, ...]] = (
 )
 
 # (field, default): fields that the base does not know; that this default changes nothing is assumed
-ASSUMED: Final[tuple[tuple[str, str], ...]] = (
-    ("DropoutParameter.scale_train", "True"),
-    ("ImageDataParameter.iterations", "1"),
-)
+ASSUMED: Final[tuple[tuple[str, str], ...]] = (("ImageDataParameter.iterations", "1"),)

@@ -293,9 +293,18 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (bvlc/mapping.yaml:1893)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:403)."""
     bottom = r.one_bottom()
-    r.top(0, r.value(hub.Identity(), (bottom,)))
+    dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
+    scale_train = param.scale_train if param.scale_train is not None else True
+    r.top(
+        0,
+        (
+            r.value(hub.Identity(), (bottom,))
+            if scale_train
+            else r.value(hub.Mul(), (bottom, 1 - dropout_ratio))
+        ),
+    )
 
 
 def read_dummy_data(r: Read, param: layers.DummyData) -> None:
@@ -635,7 +644,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1272)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1281)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -684,7 +693,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2185",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1280")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1289")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -737,7 +746,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1272")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1281")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1092,18 +1101,18 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:1685)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:1694)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:1689")
+        raise Refused("stride is due", "schemas/known_layers.yaml:1698")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1690")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1699")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:1691")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:1700")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1111,9 +1120,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1702")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1711")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1702")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1711")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1123,11 +1132,11 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1685")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1694")
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2239)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2248)."""
     bottoms = r.bottoms
     upsample_h = param.upsample_h if param.upsample_h is not None else 0
     upsample_w = param.upsample_w if param.upsample_w is not None else 0
@@ -1142,17 +1151,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2243",
+            "schemas/known_layers.yaml:2252",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2243",
+            "schemas/known_layers.yaml:2252",
         )
     if pad_out_h != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2244")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2253")
     if pad_out_W != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2244")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2253")
     if nearestneighbor_mode and len(bottoms) == 1:
         r.top(
             0,
@@ -1185,25 +1194,25 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     raise Refused(
         "nearestneighbor_mode for one bottom, or values and a mask without it",
-        "schemas/known_layers.yaml:2239",
+        "schemas/known_layers.yaml:2248",
     )
 
 
 def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
-    """What layer ROIAlign computes (schemas/known_layers.yaml:1914)."""
+    """What layer ROIAlign computes (schemas/known_layers.yaml:1923)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     sampling_ratio = param.sampling_ratio if param.sampling_ratio is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1918")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1927")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1918")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1927")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1919")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1928")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1919")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1928")
     image = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (
@@ -1231,14 +1240,14 @@ def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1988)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1251,7 +1260,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1347)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1356)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1267,23 +1276,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1355")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1364")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1359")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1368")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
     r.top(
         0,
         r.value(
@@ -1304,7 +1313,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1000)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1009)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1312,9 +1321,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1006")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1015")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1008")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1017")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1337,16 +1346,16 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1194)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1203)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1199")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1208")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:415)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:424)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1359,12 +1368,12 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:419",
+            "schemas/known_layers.yaml:428",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:420")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:429")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
-        raise Refused("nms_threshold must not be negative", "schemas/known_layers.yaml:421")
+        raise Refused("nms_threshold must not be negative", "schemas/known_layers.yaml:430")
     r.top(
         0,
         r.value(
@@ -1409,7 +1418,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:651)."""
+    """What layer Interp computes (schemas/known_layers.yaml:660)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1420,27 +1429,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = param.align_corners if param.align_corners is not None else True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:662")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:671")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:663")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:663")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:664")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:673")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:666")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:675")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:667")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:676")
     part = (
         r.value(
             hub.Slice(
@@ -1468,17 +1477,17 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1937)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
     r.top(
         0,
         r.value(
@@ -1489,13 +1498,13 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1487)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1496)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1491")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1500")
     r.top(
         0,
         r.value(
@@ -1605,7 +1614,12 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
-    "Dropout": Reader(read_dropout, "bvlc/mapping.yaml:1893", (), ("dropout_ratio",)),
+    "Dropout": Reader(
+        read_dropout,
+        "schemas/known_layers.yaml:403",
+        ("dropout_ratio", "scale_train"),
+        ("dropout_ratio",),
+    ),
     "DummyData": Reader(
         read_dummy_data,
         "bvlc/mapping.yaml:1898",
@@ -1695,7 +1709,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2146", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             "pool",
             "kernel_size",
@@ -1759,10 +1773,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1685", ("stride", "reverse"), ("engine",)),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1694", ("stride", "reverse"), ("engine",)),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2239",
+        "schemas/known_layers.yaml:2248",
         (
             "upsample_h",
             "upsample_w",
@@ -1777,14 +1791,14 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIAlign": Reader(
         read_roi_align,
-        "schemas/known_layers.yaml:1914",
+        "schemas/known_layers.yaml:1923",
         ("pooled_h", "pooled_w", "spatial_scale", "sampling_ratio"),
         ("engine",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1988", ("group",), ("engine",)),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             "min_size",
             "max_size",
@@ -1804,14 +1818,14 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler", "engine"),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1194", ("order",), ("engine",)),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1203", ("order",), ("engine",)),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:415",
+        "schemas/known_layers.yaml:424",
         (
             "num_classes",
             "share_location",
@@ -1832,7 +1846,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:651",
+        "schemas/known_layers.yaml:660",
         (
             "height",
             "width",
@@ -1846,13 +1860,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         ("pooled_h", "pooled_w", "spatial_scale"),
         ("engine",),
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         ("spatial_scale", "output_dim", "group_size"),
         ("engine",),
     ),

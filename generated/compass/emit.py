@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1284)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1293)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1293")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1293")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1293")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1284",
+            "schemas/known_layers.yaml:1293",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -526,9 +526,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2435)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2444)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2435")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2444")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -1793,20 +1793,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1300)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1309)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1026",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1309")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1309")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -3072,9 +3072,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1204)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1213)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1204")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1213")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3224,18 +3224,18 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2168)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2177)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1019)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1028)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1028")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1028")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1028")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3245,11 +3245,11 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1379)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1388)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1380")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1389")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1380")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1389")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3332,46 +3332,46 @@ def emit_detection_output_2(
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:673)."""
+    """Resize -> Interp (schemas/known_layers.yaml:682)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:682")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:682")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:682")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:673",
+            "schemas/known_layers.yaml:682",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:682")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2282)."""
+    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2291)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2282")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2291")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2282")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2291")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2282")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2291")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2282",
+            "schemas/known_layers.yaml:2291",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2286")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2295")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2286")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2295")
     e.layer(layers.UpsampleDarknet(stride=factor), (X,), tops=(Y,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1946)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3414,7 +3414,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:188"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1284"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1293"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:201"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:210"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:230"),
@@ -3439,7 +3439,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2435"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2444"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3605,7 +3605,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1300"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1309"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1031"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1042"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1047"),
@@ -3781,7 +3781,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1204"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1213"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1649"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1654"),
@@ -3797,9 +3797,9 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2168"),)),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1019"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1379"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2177"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1028"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1388"),)),
     caffe_ops.DetectionOutput: Rule(
         (
             Alternative(emit_detection_output_1, "schemas/known_layers.yaml:373"),
@@ -3808,9 +3808,9 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:673"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2282"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:682"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2291"),
         ),
     ),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1946"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
 }

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1283",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1284",
+                "schemas/known_layers.yaml:1293",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1284",
+                        "schemas/known_layers.yaml:1293",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1295",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -291,12 +291,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:855",
+        "schemas/known_layers.yaml:864",
         (
             Way(
-                "schemas/known_layers.yaml:856",
+                "schemas/known_layers.yaml:865",
                 layers=("MaxUnPool",),
-                conditions=(Condition("schemas/known_layers.yaml:856", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:865", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -346,14 +346,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:1656",
+        "schemas/known_layers.yaml:1665",
         (
             Way(
-                "schemas/known_layers.yaml:1657",
+                "schemas/known_layers.yaml:1666",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1657",
+                        "schemas/known_layers.yaml:1666",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -796,9 +796,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:563",
+        "schemas/known_layers.yaml:572",
         (
-            Way("schemas/known_layers.yaml:564", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:573", layers=("HardSigmoid",)),
             Way("bvlc/mapping.yaml:802", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
     ),
@@ -1013,18 +1013,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1299",
+        "schemas/known_layers.yaml:1308",
         (
             Way(
-                "schemas/known_layers.yaml:1300",
+                "schemas/known_layers.yaml:1309",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1300",
+                        "schemas/known_layers.yaml:1309",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1302",
+                        "schemas/known_layers.yaml:1311",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1265,10 +1265,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1048",
+        "schemas/known_layers.yaml:1057",
         (
             Way(
-                "schemas/known_layers.yaml:1049",
+                "schemas/known_layers.yaml:1058",
                 layers=("Pad",),
                 let=(
                     ("each", "pad_pairs(pads, axes, data.rank)"),
@@ -1276,11 +1276,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1052",
+                        "schemas/known_layers.yaml:1061",
                         'data.rank == 4 and mode in ["constant", "edge", "reflect"]',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1054",
+                        "schemas/known_layers.yaml:1063",
                         "each[:2] == [(0, 0), (0, 0)] and min(sides) >= 0",
                         "height and width are padded here alone",
                     ),
@@ -1831,12 +1831,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1212",
         (
             Way(
-                "schemas/known_layers.yaml:1204",
+                "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1857,12 +1857,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2206",
+        "schemas/known_layers.yaml:2215",
         (
             Way(
-                "schemas/known_layers.yaml:2207",
+                "schemas/known_layers.yaml:2216",
                 layers=("Unsqueeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2207", "len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2216", "len(axes) == 1"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1666",
@@ -1926,14 +1926,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1378",
+        "schemas/known_layers.yaml:1387",
         (
             Way(
-                "schemas/known_layers.yaml:1379",
+                "schemas/known_layers.yaml:1388",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1380",
+                        "schemas/known_layers.yaml:1389",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1957,14 +1957,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1018",
+        "schemas/known_layers.yaml:1027",
         (
             Way(
-                "schemas/known_layers.yaml:1019",
+                "schemas/known_layers.yaml:1028",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1019",
+                        "schemas/known_layers.yaml:1028",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1972,12 +1972,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:584",
-        (Way("schemas/known_layers.yaml:584", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:593",
+        (Way("schemas/known_layers.yaml:593", layers=("HardSwish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1494",
-        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1503",
+        (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
         "schemas/known_layers.yaml:102",
@@ -2002,16 +2002,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2307",
+                "schemas/known_layers.yaml:2316",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2307",
+                        "schemas/known_layers.yaml:2316",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2311",
+                        "schemas/known_layers.yaml:2320",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2020,24 +2020,24 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1233",
+        "schemas/known_layers.yaml:1242",
         (
             Way(
-                "schemas/known_layers.yaml:1234",
+                "schemas/known_layers.yaml:1243",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1234", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1243", 'mode == "CRD"'),),
             ),
         ),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1463",
+        "schemas/known_layers.yaml:1472",
         (
             Way(
-                "schemas/known_layers.yaml:1464",
+                "schemas/known_layers.yaml:1473",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1465",
+                        "schemas/known_layers.yaml:1474",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2624,7 +2624,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2714,7 +2714,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1280",
+                "schemas/known_layers.yaml:1289",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2970,14 +2970,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1205",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1208",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2987,10 +2987,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             Way(
-                "schemas/known_layers.yaml:1349",
+                "schemas/known_layers.yaml:1358",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2998,27 +2998,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1355",
+                        "schemas/known_layers.yaml:1364",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:1366",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1359",
+                        "schemas/known_layers.yaml:1368",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1361",
+                        "schemas/known_layers.yaml:1370",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1363",
+                        "schemas/known_layers.yaml:1372",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3051,20 +3051,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         (
             Way(
-                "schemas/known_layers.yaml:1002",
+                "schemas/known_layers.yaml:1011",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1006",
+                        "schemas/known_layers.yaml:1015",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1008",
+                        "schemas/known_layers.yaml:1017",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3074,19 +3074,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:581",
-        (Way("schemas/known_layers.yaml:583", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:590",
+        (Way("schemas/known_layers.yaml:592", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         (
             Way(
-                "schemas/known_layers.yaml:1489",
+                "schemas/known_layers.yaml:1498",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1491",
+                        "schemas/known_layers.yaml:1500",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3095,15 +3095,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2296",
+        "schemas/known_layers.yaml:2305",
         (
             Way(
-                "schemas/known_layers.yaml:2298",
+                "schemas/known_layers.yaml:2307",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2301",
+                        "schemas/known_layers.yaml:2310",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3113,29 +3113,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:559",
+        "schemas/known_layers.yaml:568",
         (
             Way(
-                "schemas/known_layers.yaml:561",
+                "schemas/known_layers.yaml:570",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2203",
-        (Way("schemas/known_layers.yaml:2204", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
+        "schemas/known_layers.yaml:2212",
+        (Way("schemas/known_layers.yaml:2213", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1646",
+        "schemas/known_layers.yaml:1655",
         (
             Way(
-                "schemas/known_layers.yaml:1649",
+                "schemas/known_layers.yaml:1658",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1653",
+                        "schemas/known_layers.yaml:1662",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3145,10 +3145,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1036",
+        "schemas/known_layers.yaml:1045",
         (
             Way(
-                "schemas/known_layers.yaml:1038",
+                "schemas/known_layers.yaml:1047",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=mode, constant_value=pad_value)",
                 let=(
                     ("pads", "[0, 0, pad_u, pad_l, 0, 0, pad_d, pad_r]"),
@@ -3156,17 +3156,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1040",
+                        "schemas/known_layers.yaml:1049",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1041",
+                        "schemas/known_layers.yaml:1050",
                         "min([pad_u, pad_d, pad_l, pad_r]) >= 0",
                         "negative pads are not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1042",
+                        "schemas/known_layers.yaml:1051",
                         'pad_type == "CONSTANT" or pad_value == 0',
                         "pad_value is for CONSTANT",
                     ),
@@ -3207,20 +3207,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "MaxUnPool": Entry(
-        "schemas/known_layers.yaml:841",
+        "schemas/known_layers.yaml:850",
         (
             Way(
-                "schemas/known_layers.yaml:843",
+                "schemas/known_layers.yaml:852",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(zeros_there, places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0, dst_h, dst_w])',
                 let=(("c", "bottoms[0].shape[:2]"), ("zeros_there", "full(c + [dst_h * dst_w], 0.0)")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:845",
+                        "schemas/known_layers.yaml:854",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:846",
+                        "schemas/known_layers.yaml:855",
                         "dst_h > 0 and dst_w > 0",
                         "dst_h and dst_w are due",
                     ),
@@ -3230,14 +3230,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1226",
+        "schemas/known_layers.yaml:1235",
         (
             Way(
-                "schemas/known_layers.yaml:1228",
+                "schemas/known_layers.yaml:1237",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1230",
+                        "schemas/known_layers.yaml:1239",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3247,28 +3247,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1451",
+        "schemas/known_layers.yaml:1460",
         (
             Way(
-                "schemas/known_layers.yaml:1458",
+                "schemas/known_layers.yaml:1467",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1458", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1467", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1460",
+                "schemas/known_layers.yaml:1469",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1460", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1469", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1455",
+                "schemas/known_layers.yaml:1464",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1456",
+                "schemas/known_layers.yaml:1465",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),

@@ -630,7 +630,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1272)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1281)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -679,7 +679,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2185",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1280")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1289")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -732,7 +732,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1272")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1281")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1035,16 +1035,16 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1194)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1203)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1199")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1208")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1347)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1356)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1060,23 +1060,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1355")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1364")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1359")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1368")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
     r.top(
         0,
         r.value(
@@ -1145,7 +1145,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1000)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1009)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1153,9 +1153,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1006")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1015")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1008")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1017")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1178,19 +1178,19 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_hard_swish(r: Read, param: layers.HardSwish) -> None:
-    """What layer HardSwish computes (schemas/known_layers.yaml:581)."""
+    """What layer HardSwish computes (schemas/known_layers.yaml:590)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1487)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1496)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1491")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1500")
     r.top(
         0,
         r.value(
@@ -1205,16 +1205,16 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2296)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2305)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = param.dims_num if param.dims_num is not None else 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2301")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2310")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2301")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2310")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2301")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2310")
     s = float(scale)
     r.top(
         0,
@@ -1231,7 +1231,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
-    """What layer HardSigmoid computes (schemas/known_layers.yaml:559)."""
+    """What layer HardSigmoid computes (schemas/known_layers.yaml:568)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.2
     beta = param.beta if param.beta is not None else 0.5
@@ -1239,24 +1239,24 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_unsqueeze(r: Read, param: layers.Unsqueeze) -> None:
-    """What layer Unsqueeze computes (schemas/known_layers.yaml:2203)."""
+    """What layer Unsqueeze computes (schemas/known_layers.yaml:2212)."""
     bottom = r.one_bottom()
     dim = param.dim if param.dim is not None else 0
     r.top(0, r.value(hub.Unsqueeze(axes=(dim,)), (bottom,)))
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:1646)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:1655)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = param.threshold if param.threshold is not None else 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:1653")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:1662")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_pad(r: Read, param: layers.Pad) -> None:
-    """What layer Pad computes (schemas/known_layers.yaml:1036)."""
+    """What layer Pad computes (schemas/known_layers.yaml:1045)."""
     bottom = r.one_bottom()
     pad_type = param.pad_type if param.pad_type is not None else "CONSTANT"
     pad_u = param.pad_u if param.pad_u is not None else 0
@@ -1265,11 +1265,11 @@ def read_pad(r: Read, param: layers.Pad) -> None:
     pad_r = param.pad_r if param.pad_r is not None else 0
     pad_value = param.pad_value if param.pad_value is not None else 0.0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1040")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1049")
     if not min((pad_u, pad_d, pad_l, pad_r)) >= 0:
-        raise Refused("negative pads are not known", "schemas/known_layers.yaml:1041")
+        raise Refused("negative pads are not known", "schemas/known_layers.yaml:1050")
     if not (pad_type == "CONSTANT" or pad_value == 0):
-        raise Refused("pad_value is for CONSTANT", "schemas/known_layers.yaml:1042")
+        raise Refused("pad_value is for CONSTANT", "schemas/known_layers.yaml:1051")
     pads = (0, 0, pad_u, pad_l, 0, 0, pad_d, pad_r)
     mode = "constant" if pad_type == "CONSTANT" else "edge" if pad_type == "REPLICATE" else "reflect"
     r.top(0, r.value(hub.Pad(pads=pads, mode=mode, constant_value=pad_value), (bottom,)))
@@ -1305,24 +1305,24 @@ def read_bilinear_interpolate(r: Read, param: layers.BilinearInterpolate) -> Non
 
 
 def read_max_un_pool(r: Read, param: layers.MaxUnPool) -> None:
-    """What layer MaxUnPool computes (schemas/known_layers.yaml:841)."""
+    """What layer MaxUnPool computes (schemas/known_layers.yaml:850)."""
     bottoms = r.bottoms
     dst_h = param.dst_h if param.dst_h is not None else 0
     dst_w = param.dst_w if param.dst_w is not None else 0
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:845",
+            "schemas/known_layers.yaml:854",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:845",
+            "schemas/known_layers.yaml:854",
         )
     if not dst_h > 0:
-        raise Refused("dst_h and dst_w are due", "schemas/known_layers.yaml:846")
+        raise Refused("dst_h and dst_w are due", "schemas/known_layers.yaml:855")
     if not dst_w > 0:
-        raise Refused("dst_h and dst_w are due", "schemas/known_layers.yaml:846")
+        raise Refused("dst_h and dst_w are due", "schemas/known_layers.yaml:855")
     c = bottoms[0].shape[:2]
     zeros_there = lib.full(c + (dst_h * dst_w,), 0.0)
     places = r.value(
@@ -1337,16 +1337,16 @@ def read_max_un_pool(r: Read, param: layers.MaxUnPool) -> None:
 
 
 def read_pixel_shuffle(r: Read, param: layers.PixelShuffle) -> None:
-    """What layer PixelShuffle computes (schemas/known_layers.yaml:1226)."""
+    """What layer PixelShuffle computes (schemas/known_layers.yaml:1235)."""
     bottom = r.one_bottom()
     upscale_factor = param.upscale_factor if param.upscale_factor is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1230")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1239")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upscale_factor, mode="CRD"), (bottom,)))
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1451)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1460)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -1360,12 +1360,12 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1455",
+            "schemas/known_layers.yaml:1464",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1456")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1465")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1456")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1465")
     if len(tops) == 1:
         r.top(
             0,
@@ -1403,7 +1403,7 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1451")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1460")
 
 
 READERS: Final[Mapping[str, Reader]] = {
@@ -1552,7 +1552,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2146", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             "pool",
             "kernel_size",
@@ -1595,10 +1595,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2392", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1194", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1203", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             "min_size",
             "max_size",
@@ -1639,24 +1639,24 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
-    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:581", (), ()),
+    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:590", (), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2296", ("scale", "dims_num"), ()),
-    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:559", ("alpha", "beta"), ()),
-    "Unsqueeze": Reader(read_unsqueeze, "schemas/known_layers.yaml:2203", ("dim",), ()),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1646", ("negative_slope", "threshold"), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2305", ("scale", "dims_num"), ()),
+    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:568", ("alpha", "beta"), ()),
+    "Unsqueeze": Reader(read_unsqueeze, "schemas/known_layers.yaml:2212", ("dim",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1655", ("negative_slope", "threshold"), ()),
     "Pad": Reader(
         read_pad,
-        "schemas/known_layers.yaml:1036",
+        "schemas/known_layers.yaml:1045",
         ("pad_type", "pad_u", "pad_d", "pad_l", "pad_r", "pad_value"),
         (),
     ),
@@ -1666,11 +1666,11 @@ READERS: Final[Mapping[str, Reader]] = {
         ("dst_h", "dst_w", "scale_factor", "align_corners"),
         (),
     ),
-    "MaxUnPool": Reader(read_max_un_pool, "schemas/known_layers.yaml:841", ("dst_h", "dst_w"), ()),
-    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1226", ("upscale_factor",), ()),
+    "MaxUnPool": Reader(read_max_un_pool, "schemas/known_layers.yaml:850", ("dst_h", "dst_w"), ()),
+    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1235", ("upscale_factor",), ()),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1451",
+        "schemas/known_layers.yaml:1460",
         (
             "feat_stride",
             "base_size",

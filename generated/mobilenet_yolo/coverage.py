@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1283",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1284",
+                "schemas/known_layers.yaml:1293",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1284",
+                        "schemas/known_layers.yaml:1293",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1295",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -341,14 +341,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:1656",
+        "schemas/known_layers.yaml:1665",
         (
             Way(
-                "schemas/known_layers.yaml:1657",
+                "schemas/known_layers.yaml:1666",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1657",
+                        "schemas/known_layers.yaml:1666",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1015,18 +1015,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1299",
+        "schemas/known_layers.yaml:1308",
         (
             Way(
-                "schemas/known_layers.yaml:1300",
+                "schemas/known_layers.yaml:1309",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1300",
+                        "schemas/known_layers.yaml:1309",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1302",
+                        "schemas/known_layers.yaml:1311",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1814,12 +1814,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1212",
         (
             Way(
-                "schemas/known_layers.yaml:1204",
+                "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1904,14 +1904,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1378",
+        "schemas/known_layers.yaml:1387",
         (
             Way(
-                "schemas/known_layers.yaml:1379",
+                "schemas/known_layers.yaml:1388",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1380",
+                        "schemas/known_layers.yaml:1389",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1935,14 +1935,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1018",
+        "schemas/known_layers.yaml:1027",
         (
             Way(
-                "schemas/known_layers.yaml:1019",
+                "schemas/known_layers.yaml:1028",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1019",
+                        "schemas/known_layers.yaml:1028",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1950,33 +1950,33 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1707",
+        "schemas/known_layers.yaml:1716",
         (
             Way(
-                "schemas/known_layers.yaml:1708",
+                "schemas/known_layers.yaml:1717",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:1708", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1717", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2167",
-        (Way("schemas/known_layers.yaml:2168", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2176",
+        (Way("schemas/known_layers.yaml:2177", layers=("Swish",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2306",
+        "schemas/known_layers.yaml:2315",
         (
             Way(
-                "schemas/known_layers.yaml:2307",
+                "schemas/known_layers.yaml:2316",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2307",
+                        "schemas/known_layers.yaml:2316",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2311",
+                        "schemas/known_layers.yaml:2320",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2563,7 +2563,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2653,7 +2653,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1280",
+                "schemas/known_layers.yaml:1289",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2909,14 +2909,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1205",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1208",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2926,10 +2926,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             Way(
-                "schemas/known_layers.yaml:1349",
+                "schemas/known_layers.yaml:1358",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2937,27 +2937,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1355",
+                        "schemas/known_layers.yaml:1364",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:1366",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1359",
+                        "schemas/known_layers.yaml:1368",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1361",
+                        "schemas/known_layers.yaml:1370",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1363",
+                        "schemas/known_layers.yaml:1372",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2990,20 +2990,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         (
             Way(
-                "schemas/known_layers.yaml:1002",
+                "schemas/known_layers.yaml:1011",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1006",
+                        "schemas/known_layers.yaml:1015",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1008",
+                        "schemas/known_layers.yaml:1017",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3081,20 +3081,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:1685",
+        "schemas/known_layers.yaml:1694",
         (
             Way(
-                "schemas/known_layers.yaml:1698",
+                "schemas/known_layers.yaml:1707",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:1698", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:1707", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1700",
+                "schemas/known_layers.yaml:1709",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1700", "not reverse"),
+                    Condition("schemas/known_layers.yaml:1709", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:1702",
+                        "schemas/known_layers.yaml:1711",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3108,34 +3108,34 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:1689", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:1698", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:1690",
+                "schemas/known_layers.yaml:1699",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1691",
+                "schemas/known_layers.yaml:1700",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2160",
-        (Way("schemas/known_layers.yaml:2163", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2169",
+        (Way("schemas/known_layers.yaml:2172", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2296",
+        "schemas/known_layers.yaml:2305",
         (
             Way(
-                "schemas/known_layers.yaml:2298",
+                "schemas/known_layers.yaml:2307",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2301",
+                        "schemas/known_layers.yaml:2310",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3145,14 +3145,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1646",
+        "schemas/known_layers.yaml:1655",
         (
             Way(
-                "schemas/known_layers.yaml:1649",
+                "schemas/known_layers.yaml:1658",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1653",
+                        "schemas/known_layers.yaml:1662",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),

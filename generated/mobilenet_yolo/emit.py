@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1284)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1293)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1293")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1293")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1293")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1284",
+            "schemas/known_layers.yaml:1293",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -597,15 +597,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:1657)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:1666)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:1666")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:1666")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:1666")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:1666")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -1747,20 +1747,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1300)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1309)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1026",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1309")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1309")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -3026,9 +3026,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1204)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1213)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1204")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1213")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3178,11 +3178,11 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1379)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1388)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1380")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1389")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1380")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1389")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3265,13 +3265,13 @@ def emit_detection_output_2(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1019)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1028)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1028")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1028")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1028")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3281,35 +3281,35 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> Reorg (schemas/known_layers.yaml:1708)."""
+    """DepthToSpace -> Reorg (schemas/known_layers.yaml:1717)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:1708")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:1717")
     e.layer(layers.Reorg(stride=op.blocksize, reverse=True), (input,), tops=(output,))
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2168)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2177)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_resize(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2307)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2316)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2307")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2316")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2307")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2316")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2307")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2316")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2307",
+            "schemas/known_layers.yaml:2316",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2311")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2320")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2311")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2320")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
@@ -3344,7 +3344,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:188"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1284"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1293"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:201"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:210"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:230"),
@@ -3377,7 +3377,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:1657"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:1666"),
             Alternative(emit_clip_2, "bvlc/mapping.yaml:412"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:414"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:416"),
@@ -3520,7 +3520,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1300"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1309"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1031"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1042"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1047"),
@@ -3696,7 +3696,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1204"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1213"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1649"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1654"),
@@ -3712,15 +3712,15 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1379"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1388"),)),
     caffe_ops.DetectionOutput: Rule(
         (
             Alternative(emit_detection_output_1, "schemas/known_layers.yaml:373"),
             Alternative(emit_detection_output_2, "schemas/known_layers.yaml:384"),
         ),
     ),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1019"),)),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:1708"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2168"),)),
-    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:2307"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1028"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:1717"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2177"),)),
+    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:2316"),)),
 }

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1283",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1284",
+                "schemas/known_layers.yaml:1293",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1284",
+                        "schemas/known_layers.yaml:1293",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1295",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -349,11 +349,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:224", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1657",
+                "schemas/known_layers.yaml:1666",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1657",
+                        "schemas/known_layers.yaml:1666",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -421,14 +421,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:598",
+        "schemas/known_layers.yaml:607",
         (
             Way(
-                "schemas/known_layers.yaml:599",
+                "schemas/known_layers.yaml:608",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:599",
+                        "schemas/known_layers.yaml:608",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -760,9 +760,9 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("bvlc/mapping.yaml:765", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "schemas/known_layers.yaml:546",
+        "schemas/known_layers.yaml:555",
         (
-            Way("schemas/known_layers.yaml:547", layers=("GroupNorm", "Scale")),
+            Way("schemas/known_layers.yaml:556", layers=("GroupNorm", "Scale")),
             Way(
                 "bvlc/mapping.yaml:769",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
@@ -772,14 +772,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:574",
+        "schemas/known_layers.yaml:583",
         (
             Way(
-                "schemas/known_layers.yaml:575",
+                "schemas/known_layers.yaml:584",
                 layers=("HSigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:575",
+                        "schemas/known_layers.yaml:584",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
@@ -864,14 +864,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:795",
+        "schemas/known_layers.yaml:804",
         (
             Way(
-                "schemas/known_layers.yaml:796",
+                "schemas/known_layers.yaml:805",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:796",
+                        "schemas/known_layers.yaml:805",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -1006,18 +1006,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1299",
+        "schemas/known_layers.yaml:1308",
         (
             Way(
-                "schemas/known_layers.yaml:1300",
+                "schemas/known_layers.yaml:1309",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1300",
+                        "schemas/known_layers.yaml:1309",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1302",
+                        "schemas/known_layers.yaml:1311",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1253,14 +1253,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1080",
+        "schemas/known_layers.yaml:1089",
         (
             Way(
-                "schemas/known_layers.yaml:1081",
+                "schemas/known_layers.yaml:1090",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1081", 'mode in ["constant", "reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1090", 'mode in ["constant", "reflect", "edge"]'),
                 ),
             ),
             Way(
@@ -1785,9 +1785,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2194",
+        "schemas/known_layers.yaml:2203",
         (
-            Way("schemas/known_layers.yaml:2195", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2204", layers=("Transpose",)),
             Way(
                 "bvlc/mapping.yaml:1647",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
@@ -1871,34 +1871,34 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:584",
-        (Way("schemas/known_layers.yaml:584", layers=("HSwish",)),),
+        "schemas/known_layers.yaml:593",
+        (Way("schemas/known_layers.yaml:593", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1945",
-        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2306",
+        "schemas/known_layers.yaml:2315",
         (
             Way(
-                "schemas/known_layers.yaml:2307",
+                "schemas/known_layers.yaml:2316",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2307",
+                        "schemas/known_layers.yaml:2316",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2311",
+                        "schemas/known_layers.yaml:2320",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1772",
+                "schemas/known_layers.yaml:1781",
                 layers=("Resize",),
                 let=(
                     ("lower", 'mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)'),
@@ -1906,43 +1906,43 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1775",
+                        "schemas/known_layers.yaml:1784",
                         "X.rank == 4 and X.shape[1] == Y.shape[1] and (lower or aligned)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:980",
+                "schemas/known_layers.yaml:989",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:980",
+                        "schemas/known_layers.yaml:989",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:984",
+                        "schemas/known_layers.yaml:993",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:961",
+                "schemas/known_layers.yaml:970",
                 layers=("NNInterp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:961",
+                        "schemas/known_layers.yaml:970",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:701",
+                "schemas/known_layers.yaml:710",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:701",
+                        "schemas/known_layers.yaml:710",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1950,16 +1950,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1494",
-        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1503",
+        (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2150",
+        "schemas/known_layers.yaml:2159",
         (
             Way(
-                "schemas/known_layers.yaml:2151",
+                "schemas/known_layers.yaml:2160",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2151", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2160", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -2426,7 +2426,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2516,7 +2516,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1280",
+                "schemas/known_layers.yaml:1289",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2714,10 +2714,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:591",
+        "schemas/known_layers.yaml:600",
         (
             Way(
-                "schemas/known_layers.yaml:594",
+                "schemas/known_layers.yaml:603",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2764,33 +2764,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HSigmoid": Entry(
-        "schemas/known_layers.yaml:570",
+        "schemas/known_layers.yaml:579",
         (
             Way(
-                "schemas/known_layers.yaml:572",
+                "schemas/known_layers.yaml:581",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:581",
-        (Way("schemas/known_layers.yaml:583", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:590",
+        (Way("schemas/known_layers.yaml:592", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1948",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1950",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1942",
+                        "schemas/known_layers.yaml:1951",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2799,24 +2799,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:691",
+        "schemas/known_layers.yaml:700",
         (
             Way(
-                "schemas/known_layers.yaml:693",
+                "schemas/known_layers.yaml:702",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:694",
+                        "schemas/known_layers.yaml:703",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:695",
+                        "schemas/known_layers.yaml:704",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:697",
+                        "schemas/known_layers.yaml:706",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -2825,14 +2825,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         (
             Way(
-                "schemas/known_layers.yaml:1489",
+                "schemas/known_layers.yaml:1498",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1491",
+                        "schemas/known_layers.yaml:1500",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2841,24 +2841,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNInterp": Entry(
-        "schemas/known_layers.yaml:951",
+        "schemas/known_layers.yaml:960",
         (
             Way(
-                "schemas/known_layers.yaml:953",
+                "schemas/known_layers.yaml:962",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:954",
+                        "schemas/known_layers.yaml:963",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:955",
+                        "schemas/known_layers.yaml:964",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "factors and pads are not known; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:957",
+                        "schemas/known_layers.yaml:966",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -2867,15 +2867,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:971",
+        "schemas/known_layers.yaml:980",
         (
             Way(
-                "schemas/known_layers.yaml:973",
+                "schemas/known_layers.yaml:982",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:974",
+                        "schemas/known_layers.yaml:983",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -2884,15 +2884,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1988",
+        "schemas/known_layers.yaml:1997",
         (
             Way(
-                "schemas/known_layers.yaml:1990",
+                "schemas/known_layers.yaml:1999",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1996",
+                        "schemas/known_layers.yaml:2005",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -2924,14 +2924,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2188",
+        "schemas/known_layers.yaml:2197",
         (
             Way(
-                "schemas/known_layers.yaml:2190",
+                "schemas/known_layers.yaml:2199",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2191",
+                        "schemas/known_layers.yaml:2200",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -2940,14 +2940,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1646",
+        "schemas/known_layers.yaml:1655",
         (
             Way(
-                "schemas/known_layers.yaml:1649",
+                "schemas/known_layers.yaml:1658",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1653",
+                        "schemas/known_layers.yaml:1662",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -2957,15 +2957,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "GroupNorm": Entry(
-        "schemas/known_layers.yaml:538",
+        "schemas/known_layers.yaml:547",
         (
             Way(
-                "schemas/known_layers.yaml:540",
+                "schemas/known_layers.yaml:549",
                 rewrite="tops[0] = GroupNormalization(bottom, full(c, 1.0), full(c, 0.0), num_groups=group_num, epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:541",
+                        "schemas/known_layers.yaml:550",
                         "group_num > 0 and bottom.shape[1] % group_num == 0",
                         "group_num does not divide the channels",
                     ),
@@ -2974,36 +2974,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1761",
+        "schemas/known_layers.yaml:1770",
         (
             Way(
-                "schemas/known_layers.yaml:1766",
+                "schemas/known_layers.yaml:1775",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
-                conditions=(Condition("schemas/known_layers.yaml:1766", "interp_mode == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1775", "interp_mode == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1768",
+                "schemas/known_layers.yaml:1777",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
-                conditions=(Condition("schemas/known_layers.yaml:1768", "interp_mode != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1777", "interp_mode != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1764",
+                "schemas/known_layers.yaml:1773",
                 "bottom.rank == 4 and height > 0 and width > 0",
                 "height and width are due, and a blob of four axes",
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:785",
+        "schemas/known_layers.yaml:794",
         (
             Way(
-                "schemas/known_layers.yaml:787",
+                "schemas/known_layers.yaml:796",
                 rewrite='a = Transpose(bottoms[0], perm=[1, 0]) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=[1, 0]) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:789",
+                        "schemas/known_layers.yaml:798",
                         "len(bottoms) == 2 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices are due",
                     ),
@@ -3012,10 +3012,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2113",
+        "schemas/known_layers.yaml:2122",
         (
             Way(
-                "schemas/known_layers.yaml:2115",
+                "schemas/known_layers.yaml:2124",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3024,12 +3024,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2116",
+                        "schemas/known_layers.yaml:2125",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2117",
+                        "schemas/known_layers.yaml:2126",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3038,24 +3038,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2147",
+        "schemas/known_layers.yaml:2156",
         (
             Way(
-                "schemas/known_layers.yaml:2148",
+                "schemas/known_layers.yaml:2157",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=upsample, mode='CRD')",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2296",
+        "schemas/known_layers.yaml:2305",
         (
             Way(
-                "schemas/known_layers.yaml:2298",
+                "schemas/known_layers.yaml:2307",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2301",
+                        "schemas/known_layers.yaml:2310",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3065,20 +3065,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1071",
+        "schemas/known_layers.yaml:1080",
         (
             Way(
-                "schemas/known_layers.yaml:1073",
+                "schemas/known_layers.yaml:1082",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=how, constant_value=value)",
                 let=(("how", 'mode if has(mode) else "constant"'),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1076",
+                        "schemas/known_layers.yaml:1085",
                         'how in ["constant", "reflect", "edge"]',
                         "mode is constant, reflect or edge",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1077",
+                        "schemas/known_layers.yaml:1086",
                         "len(pads) == 2 * bottom.rank",
                         "pads has a beginning and an end for each axis",
                     ),
@@ -3090,12 +3090,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:205",
         (
             Way(
-                "schemas/known_layers.yaml:1990",
+                "schemas/known_layers.yaml:1999",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1996",
+                        "schemas/known_layers.yaml:2005",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3123,8 +3123,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:1968",
-        (Way("schemas/known_layers.yaml:1969", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:1977",
+        (Way("schemas/known_layers.yaml:1978", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
 }
 

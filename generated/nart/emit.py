@@ -197,22 +197,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1284)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1293)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1293")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1293")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1293")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1284",
+            "schemas/known_layers.yaml:1293",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -619,15 +619,15 @@ def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:1657)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:1666)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:1666")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:1666")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:1666")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:1666")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -739,13 +739,13 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> HoleConvolution (schemas/known_layers.yaml:599)."""
+    """Conv -> HoleConvolution (schemas/known_layers.yaml:608)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:599")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:608")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:599")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:608")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:599")
+        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:608")
     e.layer(
         layers.HoleConvolution(
             num_output=W.shape[0],
@@ -1278,7 +1278,7 @@ def emit_group_normalization_1(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> GroupNorm + Scale (schemas/known_layers.yaml:547)."""
+    """GroupNormalization -> GroupNorm + Scale (schemas/known_layers.yaml:556)."""
     top = e.layer(layers.GroupNorm(group_num=op.num_groups, eps=op.epsilon), (X,))
     e.layer(layers.Scale(bias_term=True), (top,), blobs=(scale, bias), tops=(Y,))
 
@@ -1320,11 +1320,11 @@ def emit_gru(
 
 
 def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> HSigmoid (schemas/known_layers.yaml:575)."""
+    """HardSigmoid -> HSigmoid (schemas/known_layers.yaml:584)."""
     if not abs(op.alpha - 1 / 6) < 1e-06:
-        raise Refused("does not hold: abs(alpha - 1 / 6) < 1e-06", "schemas/known_layers.yaml:575")
+        raise Refused("does not hold: abs(alpha - 1 / 6) < 1e-06", "schemas/known_layers.yaml:584")
     if op.beta != 0.5:
-        raise Refused("does not hold: beta == 0.5", "schemas/known_layers.yaml:575")
+        raise Refused("does not hold: beta == 0.5", "schemas/known_layers.yaml:584")
     e.layer(layers.HSigmoid(), (X,), tops=(Y,))
 
 
@@ -1502,15 +1502,15 @@ def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> MatMul (schemas/known_layers.yaml:796)."""
+    """MatMul -> MatMul (schemas/known_layers.yaml:805)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:796")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:805")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:796")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:805")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "schemas/known_layers.yaml:796")
+        raise Refused("does not hold: A.rank == 2", "schemas/known_layers.yaml:805")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "schemas/known_layers.yaml:796")
+        raise Refused("does not hold: B.rank == 2", "schemas/known_layers.yaml:805")
     e.layer(layers.MatMul(mode="NN"), (A, B), tops=(Y,))
 
 
@@ -1687,20 +1687,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1300)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1309)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1026",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1309")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1309")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2105,12 +2105,12 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> Pad (schemas/known_layers.yaml:1081)."""
+    """Pad -> Pad (schemas/known_layers.yaml:1090)."""
     pads = e.known(op.pads)
     if op.mode not in ("constant", "reflect", "edge"):
         raise Refused(
             "does not hold: mode in ['constant', 'reflect', 'edge']",
-            "schemas/known_layers.yaml:1081",
+            "schemas/known_layers.yaml:1090",
         )
     each = lib.pad_pairs(pads, op.axes, data.rank)
     e.layer(
@@ -2904,7 +2904,7 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2195)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2204)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
@@ -3054,12 +3054,12 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
-    """HardSwish -> HSwish (schemas/known_layers.yaml:584)."""
+    """HardSwish -> HSwish (schemas/known_layers.yaml:593)."""
     e.layer(layers.HSwish(), (X,), tops=(Y,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1946)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3072,36 +3072,36 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2307)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2316)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2307")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2316")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2307")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2316")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2307")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2316")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2307",
+            "schemas/known_layers.yaml:2316",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2311")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2320")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2311")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2320")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Resize (schemas/known_layers.yaml:1772)."""
+    """Resize -> Resize (schemas/known_layers.yaml:1781)."""
     lower = op.mode == "nearest" and op.coordinate_transformation_mode == "asymmetric" and op.nearest_mode == "floor" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     aligned = op.mode == "linear" and op.coordinate_transformation_mode == "align_corners" and op.antialias == 0
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1775")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1784")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1775")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1784")
     if not (lower or aligned):
-        raise Refused("does not hold: lower or aligned", "schemas/known_layers.yaml:1775")
+        raise Refused("does not hold: lower or aligned", "schemas/known_layers.yaml:1784")
     e.layer(
         layers.Resize(height=Y.shape[2], width=Y.shape[3], interp_mode=1 if aligned else 0),
         (X,),
@@ -3110,69 +3110,69 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_3(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> NNUpsample (schemas/known_layers.yaml:980)."""
+    """Resize -> NNUpsample (schemas/known_layers.yaml:989)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:980")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:989")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:980")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:989")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:980")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:989")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:980",
+            "schemas/known_layers.yaml:989",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:984")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:993")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:984")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:993")
     e.layer(layers.NNUpsample(resize=factor), (X,), tops=(Y,))
 
 
 def emit_resize_4(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> NNInterp (schemas/known_layers.yaml:961)."""
+    """Resize -> NNInterp (schemas/known_layers.yaml:970)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:961")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:970")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:961")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:970")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:961")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:970")
     if op.coordinate_transformation_mode != "asymmetric":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'asymmetric'",
-            "schemas/known_layers.yaml:961",
+            "schemas/known_layers.yaml:970",
         )
     if op.nearest_mode != "floor":
-        raise Refused("does not hold: nearest_mode == 'floor'", "schemas/known_layers.yaml:961")
+        raise Refused("does not hold: nearest_mode == 'floor'", "schemas/known_layers.yaml:970")
     if not lib.by_sizes(X.shape[:], Y.shape[:], op.scales):
         raise Refused(
             "does not hold: by_sizes(X.shape[:], Y.shape[:], scales)",
-            "schemas/known_layers.yaml:961",
+            "schemas/known_layers.yaml:970",
         )
     e.layer(layers.NNInterp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_resize_5(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:701)."""
+    """Resize -> Interp (schemas/known_layers.yaml:710)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:701")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:710")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:701")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:710")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:701")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:710")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:701",
+            "schemas/known_layers.yaml:710",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:701")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:710")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:1495)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:1504)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3185,9 +3185,9 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2151)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2160)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2151")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2160")
     e.layer(layers.SubpixelUp(upsample=op.blocksize), (input,), tops=(output,))
 
 
@@ -3222,7 +3222,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:188"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1284"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1293"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:201"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:210"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:230"),
@@ -3261,7 +3261,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_clip_1, "nart/mapping.yaml:16"),
             Alternative(emit_clip_2, "schemas/known_layers.yaml:224"),
-            Alternative(emit_clip_3, "schemas/known_layers.yaml:1657"),
+            Alternative(emit_clip_3, "schemas/known_layers.yaml:1666"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:412"),
             Alternative(emit_clip_5, "bvlc/mapping.yaml:414"),
             Alternative(emit_clip_6, "bvlc/mapping.yaml:416"),
@@ -3279,7 +3279,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "schemas/known_layers.yaml:599"),
+            Alternative(emit_conv_1, "schemas/known_layers.yaml:608"),
             Alternative(emit_conv_2, "schemas/known_layers.yaml:253"),
             Alternative(emit_conv_3, "bvlc/mapping.yaml:474"),
             Alternative(emit_conv_5, "bvlc/mapping.yaml:500"),
@@ -3345,14 +3345,14 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:765"),)),
     hub.GroupNormalization: Rule(
         (
-            Alternative(emit_group_normalization_1, "schemas/known_layers.yaml:547"),
+            Alternative(emit_group_normalization_1, "schemas/known_layers.yaml:556"),
             Alternative(emit_group_normalization_2, "bvlc/mapping.yaml:769"),
         ),
     ),
     hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:798"),)),
     hub.HardSigmoid: Rule(
         (
-            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:575"),
+            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:584"),
             Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:802"),
         ),
     ),
@@ -3381,7 +3381,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:796"),
+            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:805"),
             Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:948"),
             Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:956"),
             Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:965"),
@@ -3404,7 +3404,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1300"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1309"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1031"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1042"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1047"),
@@ -3453,7 +3453,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:1081"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:1090"),
             Alternative(emit_pad_2, "bvlc/mapping.yaml:1209"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1211"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1215"),
@@ -3570,7 +3570,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2195"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2204"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1649"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1654"),
@@ -3586,17 +3586,17 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
-    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:584"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1946"),)),
+    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:593"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:2307"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:1772"),
-            Alternative(emit_resize_3, "schemas/known_layers.yaml:980"),
-            Alternative(emit_resize_4, "schemas/known_layers.yaml:961"),
-            Alternative(emit_resize_5, "schemas/known_layers.yaml:701"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:2316"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:1781"),
+            Alternative(emit_resize_3, "schemas/known_layers.yaml:989"),
+            Alternative(emit_resize_4, "schemas/known_layers.yaml:970"),
+            Alternative(emit_resize_5, "schemas/known_layers.yaml:710"),
         ),
     ),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1495"),)),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2151"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2160"),)),
 }

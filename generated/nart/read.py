@@ -517,7 +517,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1272)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1281)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -566,7 +566,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2185",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1280")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1289")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -619,7 +619,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1272")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1281")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -833,7 +833,7 @@ def read_threshold(r: Read, param: layers.Threshold) -> None:
 
 
 def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
-    """What layer HoleConvolution computes (schemas/known_layers.yaml:591)."""
+    """What layer HoleConvolution computes (schemas/known_layers.yaml:600)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -891,29 +891,29 @@ def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
 
 
 def read_h_sigmoid(r: Read, param: layers.HSigmoid) -> None:
-    """What layer HSigmoid computes (schemas/known_layers.yaml:570)."""
+    """What layer HSigmoid computes (schemas/known_layers.yaml:579)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSigmoid(alpha=1 / 6, beta=0.5), (bottom,)))
 
 
 def read_h_swish(r: Read, param: layers.HSwish) -> None:
-    """What layer HSwish computes (schemas/known_layers.yaml:581)."""
+    """What layer HSwish computes (schemas/known_layers.yaml:590)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1937)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
     r.top(
         0,
         r.value(
@@ -924,33 +924,33 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:691)."""
+    """What layer Interp computes (schemas/known_layers.yaml:700)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     pad_beg = param.pad_beg if param.pad_beg is not None else 0
     pad_end = param.pad_end if param.pad_end is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:694")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:703")
     if (param.zoom_factor is not None or param.shrink_factor is not None or param.scale_factor is not None):
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:695",
+            "schemas/known_layers.yaml:704",
         )
     if pad_beg != 0:
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:695",
+            "schemas/known_layers.yaml:704",
         )
     if pad_end != 0:
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:695",
+            "schemas/known_layers.yaml:704",
         )
     if not height > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:697")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:706")
     if not width > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:697")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:706")
     r.top(
         0,
         r.value(
@@ -966,13 +966,13 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1487)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1496)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1491")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1500")
     r.top(
         0,
         r.value(
@@ -987,33 +987,33 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_nn_interp(r: Read, param: layers.NNInterp) -> None:
-    """What layer NNInterp computes (schemas/known_layers.yaml:951)."""
+    """What layer NNInterp computes (schemas/known_layers.yaml:960)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     pad_beg = param.pad_beg if param.pad_beg is not None else 0
     pad_end = param.pad_end if param.pad_end is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:954")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:963")
     if (param.zoom_factor is not None or param.shrink_factor is not None or param.scale_factor is not None):
         raise Refused(
             "factors and pads are not known; give height and width alone",
-            "schemas/known_layers.yaml:955",
+            "schemas/known_layers.yaml:964",
         )
     if pad_beg != 0:
         raise Refused(
             "factors and pads are not known; give height and width alone",
-            "schemas/known_layers.yaml:955",
+            "schemas/known_layers.yaml:964",
         )
     if pad_end != 0:
         raise Refused(
             "factors and pads are not known; give height and width alone",
-            "schemas/known_layers.yaml:955",
+            "schemas/known_layers.yaml:964",
         )
     if not height > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:957")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:966")
     if not width > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:957")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:966")
     r.top(
         0,
         r.value(
@@ -1030,13 +1030,13 @@ def read_nn_interp(r: Read, param: layers.NNInterp) -> None:
 
 
 def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
-    """What layer NNUpsample computes (schemas/known_layers.yaml:971)."""
+    """What layer NNUpsample computes (schemas/known_layers.yaml:980)."""
     bottom = r.one_bottom()
     resize = param.resize if param.resize is not None else 2
     if bottom.rank != 4:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:974")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:983")
     if not resize > 0:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:974")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:983")
     s = float(resize)
     r.top(
         0,
@@ -1053,14 +1053,14 @@ def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1988)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1102,33 +1102,33 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2188)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2197)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2191")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2200")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:1646)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:1655)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:1653")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:1662")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_group_norm(r: Read, param: layers.GroupNorm) -> None:
-    """What layer GroupNorm computes (schemas/known_layers.yaml:538)."""
+    """What layer GroupNorm computes (schemas/known_layers.yaml:547)."""
     bottom = r.one_bottom()
     group_num = param.group_num if param.group_num is not None else 32
     eps = param.eps if param.eps is not None else 1e-05
     if not group_num > 0:
-        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:541")
+        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:550")
     if bottom.shape[1] % group_num != 0:
-        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:541")
+        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:550")
     c = (bottom.shape[1],)
     r.top(
         0,
@@ -1140,17 +1140,17 @@ def read_group_norm(r: Read, param: layers.GroupNorm) -> None:
 
 
 def read_resize(r: Read, param: layers.Resize) -> None:
-    """What layer Resize computes (schemas/known_layers.yaml:1761)."""
+    """What layer Resize computes (schemas/known_layers.yaml:1770)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     interp_mode = param.interp_mode if param.interp_mode is not None else 1
     if bottom.rank != 4:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:1764")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:1773")
     if not height > 0:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:1764")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:1773")
     if not width > 0:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:1764")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:1773")
     if interp_mode == 1:
         r.top(
             0,
@@ -1180,36 +1180,36 @@ def read_resize(r: Read, param: layers.Resize) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1761")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1770")
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:785)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:794)."""
     bottoms = r.bottoms
     mode = param.mode if param.mode is not None else "NN"
     if len(bottoms) != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:789")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:798")
     if bottoms[0].rank != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:789")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:798")
     if bottoms[1].rank != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:789")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:798")
     a = r.value(hub.Transpose(perm=(1, 0)), (bottoms[0],)) if mode in ("TN", "TT") else bottoms[0]
     b = r.value(hub.Transpose(perm=(1, 0)), (bottoms[1],)) if mode in ("NT", "TT") else bottoms[1]
     r.top(0, r.value(hub.MatMul(), (a, b)))
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2113)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2122)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2116")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2125")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2116")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2125")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2117")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2126")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2117")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2126")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1224,23 +1224,23 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2147)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2156)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2296)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2305)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2301")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2310")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2301")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2310")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2301")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2310")
     s = float(scale)
     r.top(
         0,
@@ -1257,16 +1257,16 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_pad(r: Read, param: layers.Pad) -> None:
-    """What layer Pad computes (schemas/known_layers.yaml:1071)."""
+    """What layer Pad computes (schemas/known_layers.yaml:1080)."""
     bottom = r.one_bottom()
     mode = param.mode if param.mode is not None else "constant"
     value = param.value if param.value is not None else 0.0
     pads = param.pads
     how = mode if param.mode is not None else "constant"
     if how not in ("constant", "reflect", "edge"):
-        raise Refused("mode is constant, reflect or edge", "schemas/known_layers.yaml:1076")
+        raise Refused("mode is constant, reflect or edge", "schemas/known_layers.yaml:1085")
     if len(pads) != 2 * bottom.rank:
-        raise Refused("pads has a beginning and an end for each axis", "schemas/known_layers.yaml:1077")
+        raise Refused("pads has a beginning and an end for each axis", "schemas/known_layers.yaml:1086")
     r.top(0, r.value(hub.Pad(pads=pads, mode=how, constant_value=value), (bottom,)))
 
 
@@ -1276,9 +1276,9 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1305,7 +1305,7 @@ def read_clip(r: Read, param: layers.Clip) -> None:
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:1968)."""
+    """What layer Scales computes (schemas/known_layers.yaml:1977)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -1419,7 +1419,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2146", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             "pool",
             "kernel_size",
@@ -1456,7 +1456,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
     "HoleConvolution": Reader(
         read_hole_convolution,
-        "schemas/known_layers.yaml:591",
+        "schemas/known_layers.yaml:600",
         (
             "num_output",
             "bias_term",
@@ -1476,17 +1476,17 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine"),
     ),
-    "HSigmoid": Reader(read_h_sigmoid, "schemas/known_layers.yaml:570", (), ()),
-    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:581", (), ()),
+    "HSigmoid": Reader(read_h_sigmoid, "schemas/known_layers.yaml:579", (), ()),
+    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:590", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:691",
+        "schemas/known_layers.yaml:700",
         (
             "height",
             "width",
@@ -1500,13 +1500,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "NNInterp": Reader(
         read_nn_interp,
-        "schemas/known_layers.yaml:951",
+        "schemas/known_layers.yaml:960",
         (
             "height",
             "width",
@@ -1518,31 +1518,31 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:971", ("resize",), ()),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1988", ("group",), ()),
+    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:980", ("resize",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ()),
     "BN": Reader(
         read_bn,
         "schemas/known_layers.yaml:121",
         ("var_eps", "moving_average"),
         ("scale_filler", "shift_filler", "decay"),
     ),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2188", ("dim",), ()),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1646", ("negative_slope",), ()),
-    "GroupNorm": Reader(read_group_norm, "schemas/known_layers.yaml:538", ("group_num", "eps"), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2197", ("dim",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1655", ("negative_slope",), ()),
+    "GroupNorm": Reader(read_group_norm, "schemas/known_layers.yaml:547", ("group_num", "eps"), ()),
     "Resize": Reader(
         read_resize,
-        "schemas/known_layers.yaml:1761",
+        "schemas/known_layers.yaml:1770",
         ("height", "width", "interp_mode"),
         (),
     ),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:785", ("mode",), ("engine",)),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2113", ("downsample",), ()),
-    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2147", ("upsample",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2296", ("scale",), ()),
-    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1071", ("mode", "value", "pads"), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:794", ("mode",), ("engine",)),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2122", ("downsample",), ()),
+    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2156", ("upsample",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2305", ("scale",), ()),
+    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1080", ("mode", "value", "pads"), ()),
     "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:205", ("group",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:1968", ("alpha", "beta"), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:1977", ("alpha", "beta"), ()),
 }
 
 

@@ -276,12 +276,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2434",
+        "schemas/known_layers.yaml:2443",
         (
             Way(
-                "schemas/known_layers.yaml:2435",
+                "schemas/known_layers.yaml:2444",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2435", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2444", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1783,9 +1783,9 @@ OPS: Final[Mapping[str, Entry]] = {
         "nnie/mapping.yaml:27",
         (
             Way(
-                "schemas/known_layers.yaml:1204",
+                "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1900,14 +1900,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1018",
+        "schemas/known_layers.yaml:1027",
         (
             Way(
-                "schemas/known_layers.yaml:1019",
+                "schemas/known_layers.yaml:1028",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1019",
+                        "schemas/known_layers.yaml:1028",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1915,18 +1915,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1945",
-        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1463",
+        "schemas/known_layers.yaml:1472",
         (
             Way(
-                "schemas/known_layers.yaml:1464",
+                "schemas/known_layers.yaml:1473",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1465",
+                        "schemas/known_layers.yaml:1474",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1935,12 +1935,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1494",
-        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1503",
+        (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1185",
-        (Way("schemas/known_layers.yaml:1186", layers=("PassThrough",)),),
+        "schemas/known_layers.yaml:1194",
+        (Way("schemas/known_layers.yaml:1195", layers=("PassThrough",)),),
     ),
 }
 
@@ -2862,14 +2862,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1205",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1208",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2879,20 +2879,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         (
             Way(
-                "schemas/known_layers.yaml:1002",
+                "schemas/known_layers.yaml:1011",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1006",
+                        "schemas/known_layers.yaml:1015",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1008",
+                        "schemas/known_layers.yaml:1017",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2902,19 +2902,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1948",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1950",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1942",
+                        "schemas/known_layers.yaml:1951",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2923,42 +2923,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1451",
+        "schemas/known_layers.yaml:1460",
         (
             Way(
-                "schemas/known_layers.yaml:1458",
+                "schemas/known_layers.yaml:1467",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1458", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1467", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1460",
+                "schemas/known_layers.yaml:1469",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1460", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1469", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1455",
+                "schemas/known_layers.yaml:1464",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1456",
+                "schemas/known_layers.yaml:1465",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         (
             Way(
-                "schemas/known_layers.yaml:1489",
+                "schemas/known_layers.yaml:1498",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1491",
+                        "schemas/known_layers.yaml:1500",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2967,10 +2967,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2419",
+        "schemas/known_layers.yaml:2428",
         (
             Way(
-                "schemas/known_layers.yaml:2421",
+                "schemas/known_layers.yaml:2430",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2979,17 +2979,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2422",
+                        "schemas/known_layers.yaml:2431",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2423",
+                        "schemas/known_layers.yaml:2432",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2424",
+                        "schemas/known_layers.yaml:2433",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3007,10 +3007,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PassThrough": Entry(
-        "schemas/known_layers.yaml:1171",
+        "schemas/known_layers.yaml:1180",
         (
             Way(
-                "schemas/known_layers.yaml:1173",
+                "schemas/known_layers.yaml:1182",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, block_height, w, block_width])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 3, 5, 1, 2, 4]), shape=[0, c * block_height * block_width, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3019,12 +3019,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1175",
+                        "schemas/known_layers.yaml:1184",
                         "bottom.rank == 4 and block_height > 0 and block_width > 0",
                         "block_height and block_width are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1176",
+                        "schemas/known_layers.yaml:1185",
                         "bottom.shape[2] % block_height == 0 and bottom.shape[3] % block_width == 0",
                         "the blocks do not divide the sizes",
                     ),

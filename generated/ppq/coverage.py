@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1283",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1284",
+                "schemas/known_layers.yaml:1293",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1284",
+                        "schemas/known_layers.yaml:1293",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1295",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -347,11 +347,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:224", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1657",
+                "schemas/known_layers.yaml:1666",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1657",
+                        "schemas/known_layers.yaml:1666",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -419,14 +419,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:598",
+        "schemas/known_layers.yaml:607",
         (
             Way(
-                "schemas/known_layers.yaml:599",
+                "schemas/known_layers.yaml:608",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:599",
+                        "schemas/known_layers.yaml:608",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -766,14 +766,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:574",
+        "schemas/known_layers.yaml:583",
         (
             Way(
-                "schemas/known_layers.yaml:575",
+                "schemas/known_layers.yaml:584",
                 layers=("HSigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:575",
+                        "schemas/known_layers.yaml:584",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
@@ -792,10 +792,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "InstanceNormalization": Entry(
-        "schemas/known_layers.yaml:631",
+        "schemas/known_layers.yaml:640",
         (
             Way(
-                "schemas/known_layers.yaml:632",
+                "schemas/known_layers.yaml:641",
                 layers=("InstanceNorm",),
                 let=(("count", "product(input.shape[2:])"),),
             ),
@@ -831,14 +831,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:795",
+        "schemas/known_layers.yaml:804",
         (
             Way(
-                "schemas/known_layers.yaml:796",
+                "schemas/known_layers.yaml:805",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:796",
+                        "schemas/known_layers.yaml:805",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -973,18 +973,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1299",
+        "schemas/known_layers.yaml:1308",
         (
             Way(
-                "schemas/known_layers.yaml:1300",
+                "schemas/known_layers.yaml:1309",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1300",
+                        "schemas/known_layers.yaml:1309",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1302",
+                        "schemas/known_layers.yaml:1311",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1220,16 +1220,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1130",
+        "schemas/known_layers.yaml:1139",
         (
             Way(
-                "schemas/known_layers.yaml:1131",
+                "schemas/known_layers.yaml:1140",
                 layers=("ReflectionPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1133", 'mode == "reflect" and data.rank == 4'),
+                    Condition("schemas/known_layers.yaml:1142", 'mode == "reflect" and data.rank == 4'),
                     Condition(
-                        "schemas/known_layers.yaml:1135",
+                        "schemas/known_layers.yaml:1144",
                         "each[:2] == [(0, 0), (0, 0)] and each[2][0] == each[2][1] and each[3][0] == each[3][1]",
                         "height and width are padded here, by as much on both sides",
                     ),
@@ -1521,16 +1521,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1886",
+        "schemas/known_layers.yaml:1895",
         (
             Way(
-                "schemas/known_layers.yaml:1887",
+                "schemas/known_layers.yaml:1896",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1890", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1899", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1892",
+                        "schemas/known_layers.yaml:1901",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1729,13 +1729,13 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2194",
+        "schemas/known_layers.yaml:2203",
         (
-            Way("schemas/known_layers.yaml:2195", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2204", layers=("Transpose",)),
             Way(
-                "schemas/known_layers.yaml:1204",
+                "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1820,26 +1820,26 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:584",
-        (Way("schemas/known_layers.yaml:584", layers=("HSwish",)),),
+        "schemas/known_layers.yaml:593",
+        (Way("schemas/known_layers.yaml:593", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1945",
-        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1423",
+        "schemas/known_layers.yaml:1432",
         (
             Way(
-                "schemas/known_layers.yaml:1424",
+                "schemas/known_layers.yaml:1433",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1424",
+                        "schemas/known_layers.yaml:1433",
                         "len(min_sizes) == 1 and image_size == () and steps == () and offset == 0.5",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1426",
+                        "schemas/known_layers.yaml:1435",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1848,30 +1848,30 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:979",
+        "schemas/known_layers.yaml:988",
         (
             Way(
-                "schemas/known_layers.yaml:980",
+                "schemas/known_layers.yaml:989",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:980",
+                        "schemas/known_layers.yaml:989",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:984",
+                        "schemas/known_layers.yaml:993",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:673",
+                "schemas/known_layers.yaml:682",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:673",
+                        "schemas/known_layers.yaml:682",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1879,14 +1879,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:436",
+        "schemas/known_layers.yaml:445",
         (
             Way(
-                "schemas/known_layers.yaml:437",
+                "schemas/known_layers.yaml:446",
                 layers=("DetectionOutput",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:437",
+                        "schemas/known_layers.yaml:446",
                         'code in ("CORNER", "CENTER_SIZE") and nms_eta == 1',
                     ),
                 ),
@@ -1894,31 +1894,31 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1494",
-        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1503",
+        (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1233",
+        "schemas/known_layers.yaml:1242",
         (
             Way(
-                "schemas/known_layers.yaml:1234",
+                "schemas/known_layers.yaml:1243",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1234", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1243", 'mode == "CRD"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2138",
+                "schemas/known_layers.yaml:2147",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2138", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2147", 'mode == "CRD"'),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1540",
+        "schemas/known_layers.yaml:1549",
         (
             Way(
-                "schemas/known_layers.yaml:1541",
+                "schemas/known_layers.yaml:1550",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:1541", "has(axes) and len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1550", "has(axes) and len(axes) == 1"),),
             ),
         ),
     ),
@@ -2405,7 +2405,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2495,7 +2495,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1280",
+                "schemas/known_layers.yaml:1289",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2676,10 +2676,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:591",
+        "schemas/known_layers.yaml:600",
         (
             Way(
-                "schemas/known_layers.yaml:594",
+                "schemas/known_layers.yaml:603",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2726,33 +2726,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HSigmoid": Entry(
-        "schemas/known_layers.yaml:570",
+        "schemas/known_layers.yaml:579",
         (
             Way(
-                "schemas/known_layers.yaml:572",
+                "schemas/known_layers.yaml:581",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:581",
-        (Way("schemas/known_layers.yaml:583", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:590",
+        (Way("schemas/known_layers.yaml:592", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1948",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1950",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1942",
+                        "schemas/known_layers.yaml:1951",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2761,14 +2761,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1205",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1208",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2778,25 +2778,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1403",
+        "schemas/known_layers.yaml:1412",
         (
             Way(
-                "schemas/known_layers.yaml:1405",
+                "schemas/known_layers.yaml:1414",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[min_size],\n  max_sizes=[max_size] if has(max_size) else (),\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=(),\n  steps=(),\n  offset=0.5)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1406",
+                        "schemas/known_layers.yaml:1415",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
-                    Condition("schemas/known_layers.yaml:1407", "min_size >= 1", "min_size is due"),
+                    Condition("schemas/known_layers.yaml:1416", "min_size >= 1", "min_size is due"),
                     Condition(
-                        "schemas/known_layers.yaml:1408",
+                        "schemas/known_layers.yaml:1417",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1409",
+                        "schemas/known_layers.yaml:1418",
                         "min_size == int(min_size) and max_size == int(max_size)",
                         "sizes are whole pixels",
                     ),
@@ -2805,10 +2805,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:651",
+        "schemas/known_layers.yaml:660",
         (
             Way(
-                "schemas/known_layers.yaml:653",
+                "schemas/known_layers.yaml:662",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -2818,32 +2818,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:662",
+                        "schemas/known_layers.yaml:671",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:663",
+                        "schemas/known_layers.yaml:672",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:664",
+                        "schemas/known_layers.yaml:673",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:665",
+                        "schemas/known_layers.yaml:674",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:666",
+                        "schemas/known_layers.yaml:675",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:667",
+                        "schemas/known_layers.yaml:676",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -2853,20 +2853,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:415",
+        "schemas/known_layers.yaml:424",
         (
             Way(
-                "schemas/known_layers.yaml:417",
+                "schemas/known_layers.yaml:426",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=1.0,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:419",
+                        "schemas/known_layers.yaml:428",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:420", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:429", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:421",
+                        "schemas/known_layers.yaml:430",
                         "nms_param.nms_threshold >= 0",
                         "nms_threshold must not be negative",
                     ),
@@ -2875,14 +2875,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1646",
+        "schemas/known_layers.yaml:1655",
         (
             Way(
-                "schemas/known_layers.yaml:1649",
+                "schemas/known_layers.yaml:1658",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1653",
+                        "schemas/known_layers.yaml:1662",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -2892,14 +2892,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         (
             Way(
-                "schemas/known_layers.yaml:1489",
+                "schemas/known_layers.yaml:1498",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1491",
+                        "schemas/known_layers.yaml:1500",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2908,15 +2908,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:971",
+        "schemas/known_layers.yaml:980",
         (
             Way(
-                "schemas/known_layers.yaml:973",
+                "schemas/known_layers.yaml:982",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:974",
+                        "schemas/known_layers.yaml:983",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -2928,12 +2928,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:205",
         (
             Way(
-                "schemas/known_layers.yaml:1990",
+                "schemas/known_layers.yaml:1999",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1996",
+                        "schemas/known_layers.yaml:2005",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -2965,10 +2965,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1878",
+        "schemas/known_layers.yaml:1887",
         (
             Way(
-                "schemas/known_layers.yaml:1880",
+                "schemas/known_layers.yaml:1889",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -2976,10 +2976,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Lstm": Entry(
-        "schemas/known_layers.yaml:764",
+        "schemas/known_layers.yaml:773",
         (
             Way(
-                "schemas/known_layers.yaml:766",
+                "schemas/known_layers.yaml:775",
                 rewrite="W = Gather(in_shape(blobs[0], own), whole(order), axis=0)\nR = Gather(in_shape(blobs[1], [4 * n, n]), whole(order), axis=0)\nB = Concat(Gather(in_shape(blobs[2], [4 * n]), whole(order), axis=0), full([4 * n], 0.0), axis=0)\ny = LSTM(bottoms[0], Unsqueeze(W, axes=[0]), Unsqueeze(R, axes=[0]), Unsqueeze(B, axes=[0]), hidden_size=n)\ntops[0] = Squeeze(y, axes=[1])",
                 let=(
                     ("n", "num_output"),
@@ -2988,12 +2988,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:768",
+                        "schemas/known_layers.yaml:777",
                         "len(bottoms) == 1 and bottoms[0].rank == 3 and len(blobs) == 3",
                         "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:769",
+                        "schemas/known_layers.yaml:778",
                         "batch_size == 1 and bottoms[0].shape[1] == 1",
                         "forms of this layer differ about several sequences",
                     ),
@@ -3002,10 +3002,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2113",
+        "schemas/known_layers.yaml:2122",
         (
             Way(
-                "schemas/known_layers.yaml:2115",
+                "schemas/known_layers.yaml:2124",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3014,12 +3014,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2116",
+                        "schemas/known_layers.yaml:2125",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2117",
+                        "schemas/known_layers.yaml:2126",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3028,19 +3028,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2130",
+        "schemas/known_layers.yaml:2139",
         (
             Way(
-                "schemas/known_layers.yaml:2132",
+                "schemas/known_layers.yaml:2141",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upsample, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2133",
+                        "schemas/known_layers.yaml:2142",
                         'mode == "pytorch"',
                         "the order of mode caffe is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2134",
+                        "schemas/known_layers.yaml:2143",
                         'output_datatype == "FLOAT32"',
                         "output_datatype must be FLOAT32",
                     ),
@@ -3067,20 +3067,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReflectionPad": Entry(
-        "schemas/known_layers.yaml:1120",
+        "schemas/known_layers.yaml:1129",
         (
             Way(
-                "schemas/known_layers.yaml:1122",
+                "schemas/known_layers.yaml:1131",
                 rewrite='tops[0] = Pad(bottom, pads=[0, 0, h, w, 0, 0, h, w], mode="reflect")',
                 let=(("h", "pad if has(pad) else pad_h"), ("w", "pad if has(pad) else pad_w")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1123",
+                        "schemas/known_layers.yaml:1132",
                         'bottom.rank == 4 and mode == "REFLECTION"',
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1124",
+                        "schemas/known_layers.yaml:1133",
                         "not has(pad) or not has(pad_h) and not has(pad_w)",
                         "the padding is pad, or pad_h and pad_w",
                     ),
@@ -3089,18 +3089,18 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:1968",
-        (Way("schemas/known_layers.yaml:1969", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:1977",
+        (Way("schemas/known_layers.yaml:1978", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2188",
+        "schemas/known_layers.yaml:2197",
         (
             Way(
-                "schemas/known_layers.yaml:2190",
+                "schemas/known_layers.yaml:2199",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2191",
+                        "schemas/known_layers.yaml:2200",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3109,14 +3109,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:785",
+        "schemas/known_layers.yaml:794",
         (
             Way(
-                "schemas/known_layers.yaml:787",
+                "schemas/known_layers.yaml:796",
                 rewrite='a = Transpose(bottoms[0], perm=[1, 0]) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=[1, 0]) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:789",
+                        "schemas/known_layers.yaml:798",
                         "len(bottoms) == 2 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices are due",
                     ),
@@ -3125,14 +3125,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1226",
+        "schemas/known_layers.yaml:1235",
         (
             Way(
-                "schemas/known_layers.yaml:1228",
+                "schemas/known_layers.yaml:1237",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1230",
+                        "schemas/known_layers.yaml:1239",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3142,10 +3142,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "InstanceNorm": Entry(
-        "schemas/known_layers.yaml:620",
+        "schemas/known_layers.yaml:629",
         (
             Way(
-                "schemas/known_layers.yaml:622",
+                "schemas/known_layers.yaml:631",
                 rewrite="tops[0] = InstanceNormalization(bottom, scale, shift, epsilon=eps)",
                 let=(
                     ("c", "[bottom.shape[1]]"),
@@ -3154,12 +3154,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:623",
+                        "schemas/known_layers.yaml:632",
                         "len(blobs) == (2 if affine else 0)",
                         "affine and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:624",
+                        "schemas/known_layers.yaml:633",
                         "num_features in [0, bottom.shape[1]]",
                         "num_features is the number of channels",
                     ),
@@ -3168,12 +3168,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1543",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1545",
                 rewrite="tops[0] = ReduceL2(bottom, axes=[axis_of(axes, bottom.rank)], keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1537", "has(axes)", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1546", "has(axes)", "axes is due"),),
             ),
         ),
     ),
@@ -3232,7 +3232,7 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("ReduceSumSquare", "bvlc/mapping.yaml:1397", "unknown layer type 'Reduction'"),
     Dropped("RMSNormalization", "bvlc/mapping.yaml:1427", "unknown layer type 'Reduction'"),
     Dropped("RNN", "bvlc/mapping.yaml:1455", "unknown layer type 'Reduction'"),
-    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:448", "unknown value of code_type 'CORNER_SIZE'"),
+    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:457", "unknown value of code_type 'CORNER_SIZE'"),
     Dropped("Crop", "bvlc/mapping.yaml:1847", "unknown name 'axis'"),
     Dropped("ImageData", "bvlc/mapping.yaml:2020", "ImageDataParameter.batch_size has default 0, 1 is expected"),
     Dropped("MVN", "bvlc/mapping.yaml:2122", "unknown name 'eps'"),

@@ -191,22 +191,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1284)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1293)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1293")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1293")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1293")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1284",
+            "schemas/known_layers.yaml:1293",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -613,15 +613,15 @@ def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:1657)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:1666)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:1666")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:1666")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:1666")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:1666")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -733,13 +733,13 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> HoleConvolution (schemas/known_layers.yaml:599)."""
+    """Conv -> HoleConvolution (schemas/known_layers.yaml:608)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:599")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:608")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:599")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:608")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:599")
+        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:608")
     e.layer(
         layers.HoleConvolution(
             num_output=W.shape[0],
@@ -1288,11 +1288,11 @@ def emit_gru(
 
 
 def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> HSigmoid (schemas/known_layers.yaml:575)."""
+    """HardSigmoid -> HSigmoid (schemas/known_layers.yaml:584)."""
     if not abs(op.alpha - 1 / 6) < 1e-06:
-        raise Refused("does not hold: abs(alpha - 1 / 6) < 1e-06", "schemas/known_layers.yaml:575")
+        raise Refused("does not hold: abs(alpha - 1 / 6) < 1e-06", "schemas/known_layers.yaml:584")
     if op.beta != 0.5:
-        raise Refused("does not hold: beta == 0.5", "schemas/known_layers.yaml:575")
+        raise Refused("does not hold: beta == 0.5", "schemas/known_layers.yaml:584")
     e.layer(layers.HSigmoid(), (X,), tops=(Y,))
 
 
@@ -1319,7 +1319,7 @@ def emit_instance_normalization_1(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> InstanceNorm (schemas/known_layers.yaml:632)."""
+    """InstanceNormalization -> InstanceNorm (schemas/known_layers.yaml:641)."""
     e.layer(
         layers.InstanceNorm(num_features=input.shape[1], eps=op.epsilon, affine=True),
         (input,),
@@ -1395,15 +1395,15 @@ def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> MatMul (schemas/known_layers.yaml:796)."""
+    """MatMul -> MatMul (schemas/known_layers.yaml:805)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:796")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:805")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:796")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:805")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "schemas/known_layers.yaml:796")
+        raise Refused("does not hold: A.rank == 2", "schemas/known_layers.yaml:805")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "schemas/known_layers.yaml:796")
+        raise Refused("does not hold: B.rank == 2", "schemas/known_layers.yaml:805")
     e.layer(layers.MatMul(mode="NN"), (A, B), tops=(Y,))
 
 
@@ -1580,20 +1580,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1300)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1309)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1026",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1309")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1309")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1998,27 +1998,27 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> ReflectionPad (schemas/known_layers.yaml:1131)."""
+    """Pad -> ReflectionPad (schemas/known_layers.yaml:1140)."""
     pads = e.known(op.pads)
     if op.mode != "reflect":
-        raise Refused("does not hold: mode == 'reflect'", "schemas/known_layers.yaml:1133")
+        raise Refused("does not hold: mode == 'reflect'", "schemas/known_layers.yaml:1142")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1133")
+        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1142")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     if each[:2] != ((0, 0), (0, 0)):
         raise Refused(
             "height and width are padded here, by as much on both sides",
-            "schemas/known_layers.yaml:1135",
+            "schemas/known_layers.yaml:1144",
         )
     if each[2][0] != each[2][1]:
         raise Refused(
             "height and width are padded here, by as much on both sides",
-            "schemas/known_layers.yaml:1135",
+            "schemas/known_layers.yaml:1144",
         )
     if each[3][0] != each[3][1]:
         raise Refused(
             "height and width are padded here, by as much on both sides",
-            "schemas/known_layers.yaml:1135",
+            "schemas/known_layers.yaml:1144",
         )
     e.layer(
         layers.ReflectionPad(mode="REFLECTION", pad_h=each[2][0], pad_w=each[3][0]),
@@ -2443,17 +2443,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:1887)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:1896)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1890")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1899")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1890")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1899")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1892")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1901")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -2762,14 +2762,14 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2195)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2204)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1204)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1213)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1204")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1213")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -2919,12 +2919,12 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
-    """HardSwish -> HSwish (schemas/known_layers.yaml:584)."""
+    """HardSwish -> HSwish (schemas/known_layers.yaml:593)."""
     e.layer(layers.HSwish(), (X,), tops=(Y,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1946)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -2937,19 +2937,19 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1424)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1433)."""
     if len(op.min_sizes) != 1:
-        raise Refused("does not hold: len(min_sizes) == 1", "schemas/known_layers.yaml:1424")
+        raise Refused("does not hold: len(min_sizes) == 1", "schemas/known_layers.yaml:1433")
     if op.image_size != ():
-        raise Refused("does not hold: image_size == ()", "schemas/known_layers.yaml:1424")
+        raise Refused("does not hold: image_size == ()", "schemas/known_layers.yaml:1433")
     if op.steps != ():
-        raise Refused("does not hold: steps == ()", "schemas/known_layers.yaml:1424")
+        raise Refused("does not hold: steps == ()", "schemas/known_layers.yaml:1433")
     if op.offset != 0.5:
-        raise Refused("does not hold: offset == 0.5", "schemas/known_layers.yaml:1424")
+        raise Refused("does not hold: offset == 0.5", "schemas/known_layers.yaml:1433")
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1426")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1435")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1426")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1435")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes[0],
@@ -2965,41 +2965,41 @@ def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, b
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> NNUpsample (schemas/known_layers.yaml:980)."""
+    """Resize -> NNUpsample (schemas/known_layers.yaml:989)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:980")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:989")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:980")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:989")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:980")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:989")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:980",
+            "schemas/known_layers.yaml:989",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:984")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:993")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:984")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:993")
     e.layer(layers.NNUpsample(resize=factor), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:673)."""
+    """Resize -> Interp (schemas/known_layers.yaml:682)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:682")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:682")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:682")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:673",
+            "schemas/known_layers.yaml:682",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:682")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3], align_corners=True), (X,), tops=(Y,))
 
 
@@ -3011,11 +3011,11 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:437)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:446)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:437")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:446")
     if op.nms_eta != 1:
-        raise Refused("does not hold: nms_eta == 1", "schemas/known_layers.yaml:437")
+        raise Refused("does not hold: nms_eta == 1", "schemas/known_layers.yaml:446")
     e.layer(
         layers.DetectionOutput(
             num_classes=op.num_classes,
@@ -3033,7 +3033,7 @@ def emit_detection_output_1(
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:1495)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:1504)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3046,25 +3046,25 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1234)."""
+    """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1243)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:1234")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:1243")
     e.layer(layers.PixelShuffle(upscale_factor=op.blocksize), (input,), tops=(output,))
 
 
 def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2138)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2147)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2138")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2147")
     e.layer(layers.SubpixelUp(upsample=op.blocksize, mode="pytorch"), (input,), tops=(output,))
 
 
 def emit_reduce_l2(e: Emit, op: hub.ReduceL2, data: Value, reduced: Value) -> None:
-    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:1541)."""
+    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:1550)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1541")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1550")
     if len(op.axes) != 1:
-        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:1541")
+        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:1550")
     e.layer(
         layers.ReduceL2(axes=lib.axis_of(op.axes[0], data.rank), keepdims=op.keepdims),
         (data,),
@@ -3103,7 +3103,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:188"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1284"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1293"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:201"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:210"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:230"),
@@ -3142,7 +3142,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_clip_1, "ppq/mapping.yaml:16"),
             Alternative(emit_clip_2, "schemas/known_layers.yaml:224"),
-            Alternative(emit_clip_3, "schemas/known_layers.yaml:1657"),
+            Alternative(emit_clip_3, "schemas/known_layers.yaml:1666"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:412"),
             Alternative(emit_clip_5, "bvlc/mapping.yaml:414"),
             Alternative(emit_clip_6, "bvlc/mapping.yaml:416"),
@@ -3160,7 +3160,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "schemas/known_layers.yaml:599"),
+            Alternative(emit_conv_1, "schemas/known_layers.yaml:608"),
             Alternative(emit_conv_2, "schemas/known_layers.yaml:253"),
             Alternative(emit_conv_3, "bvlc/mapping.yaml:474"),
             Alternative(emit_conv_5, "bvlc/mapping.yaml:500"),
@@ -3232,12 +3232,12 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:798"),)),
     hub.HardSigmoid: Rule(
         (
-            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:575"),
+            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:584"),
             Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:802"),
         ),
     ),
     hub.Identity: Rule((Alternative(emit_identity_2, "bvlc/mapping.yaml:818"),)),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization_1, "schemas/known_layers.yaml:632"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization_1, "schemas/known_layers.yaml:641"),)),
     hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:904"),)),
     hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:909"),)),
     hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:913"),)),
@@ -3251,7 +3251,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:796"),
+            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:805"),
             Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:948"),
             Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:956"),
             Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:965"),
@@ -3274,7 +3274,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1300"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1309"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1031"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1042"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1047"),
@@ -3323,7 +3323,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:1131"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:1140"),
             Alternative(emit_pad_2, "bvlc/mapping.yaml:1209"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1211"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1215"),
@@ -3394,7 +3394,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:1887"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:1896"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1501"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1503"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1508"),
@@ -3437,8 +3437,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2195"),
-            Alternative(emit_transpose_2, "schemas/known_layers.yaml:1204"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2204"),
+            Alternative(emit_transpose_2, "schemas/known_layers.yaml:1213"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1649"),
             Alternative(emit_transpose_5, "bvlc/mapping.yaml:1654"),
@@ -3454,22 +3454,22 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
-    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:584"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1946"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1424"),)),
+    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:593"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1433"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:980"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:673"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:989"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:682"),
         ),
     ),
-    caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:437"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1495"),)),
+    caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:446"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
     hub.DepthToSpace: Rule(
         (
-            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1234"),
-            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2138"),
+            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1243"),
+            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2147"),
         ),
     ),
-    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:1541"),)),
+    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:1550"),)),
 }

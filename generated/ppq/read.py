@@ -531,7 +531,7 @@ def read_memory_data(r: Read, param: layers.MemoryData) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1272)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1281)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -580,7 +580,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2185",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1280")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1289")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -633,7 +633,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1272")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1281")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -834,7 +834,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
-    """What layer HoleConvolution computes (schemas/known_layers.yaml:591)."""
+    """What layer HoleConvolution computes (schemas/known_layers.yaml:600)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -892,29 +892,29 @@ def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
 
 
 def read_h_sigmoid(r: Read, param: layers.HSigmoid) -> None:
-    """What layer HSigmoid computes (schemas/known_layers.yaml:570)."""
+    """What layer HSigmoid computes (schemas/known_layers.yaml:579)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSigmoid(alpha=1 / 6, beta=0.5), (bottom,)))
 
 
 def read_h_swish(r: Read, param: layers.HSwish) -> None:
-    """What layer HSwish computes (schemas/known_layers.yaml:581)."""
+    """What layer HSwish computes (schemas/known_layers.yaml:590)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1937)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
     r.top(
         0,
         r.value(
@@ -925,16 +925,16 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1194)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1203)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1199")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1208")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1403)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1412)."""
     bottoms = r.bottoms
     min_size = param.min_size if param.min_size is not None else 0.0
     max_size = param.max_size if param.max_size is not None else 0.0
@@ -943,15 +943,15 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     clip = param.clip if param.clip is not None else True
     variance = param.variance
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1406")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1415")
     if not min_size >= 1:
-        raise Refused("min_size is due", "schemas/known_layers.yaml:1407")
+        raise Refused("min_size is due", "schemas/known_layers.yaml:1416")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1408")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1417")
     if min_size != int(min_size):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1409")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1418")
     if max_size != int(max_size):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1409")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1418")
     r.top(
         0,
         r.value(
@@ -972,7 +972,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:651)."""
+    """What layer Interp computes (schemas/known_layers.yaml:660)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -983,27 +983,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = param.align_corners if param.align_corners is not None else True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:662")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:671")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:663")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:663")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:664")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:673")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:666")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:675")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:667")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:676")
     part = (
         r.value(
             hub.Slice(
@@ -1031,7 +1031,7 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:415)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:424)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1044,12 +1044,12 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:419",
+            "schemas/known_layers.yaml:428",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:420")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:429")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
-        raise Refused("nms_threshold must not be negative", "schemas/known_layers.yaml:421")
+        raise Refused("nms_threshold must not be negative", "schemas/known_layers.yaml:430")
     r.top(
         0,
         r.value(
@@ -1071,23 +1071,23 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:1646)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:1655)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:1653")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:1662")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1487)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1496)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1491")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1500")
     r.top(
         0,
         r.value(
@@ -1102,13 +1102,13 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
-    """What layer NNUpsample computes (schemas/known_layers.yaml:971)."""
+    """What layer NNUpsample computes (schemas/known_layers.yaml:980)."""
     bottom = r.one_bottom()
     resize = param.resize if param.resize is not None else 2
     if bottom.rank != 4:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:974")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:983")
     if not resize > 0:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:974")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:983")
     s = float(resize)
     r.top(
         0,
@@ -1130,9 +1130,9 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1174,7 +1174,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1878)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1887)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1183,7 +1183,7 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_lstm(r: Read, param: layers.Lstm) -> None:
-    """What layer Lstm computes (schemas/known_layers.yaml:764)."""
+    """What layer Lstm computes (schemas/known_layers.yaml:773)."""
     bottoms = r.bottoms
     blobs = r.blobs
     num_output = param.num_output if param.num_output is not None else 0
@@ -1191,22 +1191,22 @@ def read_lstm(r: Read, param: layers.Lstm) -> None:
     if len(bottoms) != 1:
         raise Refused(
             "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
-            "schemas/known_layers.yaml:768",
+            "schemas/known_layers.yaml:777",
         )
     if bottoms[0].rank != 3:
         raise Refused(
             "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
-            "schemas/known_layers.yaml:768",
+            "schemas/known_layers.yaml:777",
         )
     if len(blobs) != 3:
         raise Refused(
             "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
-            "schemas/known_layers.yaml:768",
+            "schemas/known_layers.yaml:777",
         )
     if batch_size != 1:
-        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:769")
+        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:778")
     if bottoms[0].shape[1] != 1:
-        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:769")
+        raise Refused("forms of this layer differ about several sequences", "schemas/known_layers.yaml:778")
     n = num_output
     own = (4 * n, bottoms[0].shape[2])
     order = tuple(i for i in range(n)) + tuple(2 * n + i for i in range(n)) + tuple(n + i for i in range(n)) + tuple(3 * n + i for i in range(n))
@@ -1232,17 +1232,17 @@ def read_lstm(r: Read, param: layers.Lstm) -> None:
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2113)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2122)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2116")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2125")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2116")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2125")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2117")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2126")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2117")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2126")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1257,15 +1257,15 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2130)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2139)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     output_datatype = param.output_datatype if param.output_datatype is not None else "FLOAT32"
     mode = param.mode if param.mode is not None else "pytorch"
     if mode != "pytorch":
-        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2133")
+        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2142")
     if output_datatype != "FLOAT32":
-        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2134")
+        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2143")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
@@ -1284,25 +1284,25 @@ def read_clip(r: Read, param: layers.Clip) -> None:
 
 
 def read_reflection_pad(r: Read, param: layers.ReflectionPad) -> None:
-    """What layer ReflectionPad computes (schemas/known_layers.yaml:1120)."""
+    """What layer ReflectionPad computes (schemas/known_layers.yaml:1129)."""
     bottom = r.one_bottom()
     pad = param.pad if param.pad is not None else 0
     mode = param.mode if param.mode is not None else "REFLECTION"
     pad_w = param.pad_w if param.pad_w is not None else 0
     pad_h = param.pad_h if param.pad_h is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1123")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1132")
     if mode != "REFLECTION":
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1123")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1132")
     if not (param.pad is None or (param.pad_h is None and param.pad_w is None)):
-        raise Refused("the padding is pad, or pad_h and pad_w", "schemas/known_layers.yaml:1124")
+        raise Refused("the padding is pad, or pad_h and pad_w", "schemas/known_layers.yaml:1133")
     h = pad if param.pad is not None else pad_h
     w = pad if param.pad is not None else pad_w
     r.top(0, r.value(hub.Pad(pads=(0, 0, h, w, 0, 0, h, w), mode="reflect"), (bottom,)))
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:1968)."""
+    """What layer Scales computes (schemas/known_layers.yaml:1977)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -1310,49 +1310,49 @@ def read_scales(r: Read, param: layers.Scales) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2188)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2197)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2191")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2200")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:785)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:794)."""
     bottoms = r.bottoms
     mode = param.mode if param.mode is not None else "NN"
     if len(bottoms) != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:789")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:798")
     if bottoms[0].rank != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:789")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:798")
     if bottoms[1].rank != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:789")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:798")
     a = r.value(hub.Transpose(perm=(1, 0)), (bottoms[0],)) if mode in ("TN", "TT") else bottoms[0]
     b = r.value(hub.Transpose(perm=(1, 0)), (bottoms[1],)) if mode in ("NT", "TT") else bottoms[1]
     r.top(0, r.value(hub.MatMul(), (a, b)))
 
 
 def read_pixel_shuffle(r: Read, param: layers.PixelShuffle) -> None:
-    """What layer PixelShuffle computes (schemas/known_layers.yaml:1226)."""
+    """What layer PixelShuffle computes (schemas/known_layers.yaml:1235)."""
     bottom = r.one_bottom()
     upscale_factor = param.upscale_factor if param.upscale_factor is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1230")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1239")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upscale_factor, mode="CRD"), (bottom,)))
 
 
 def read_instance_norm(r: Read, param: layers.InstanceNorm) -> None:
-    """What layer InstanceNorm computes (schemas/known_layers.yaml:620)."""
+    """What layer InstanceNorm computes (schemas/known_layers.yaml:629)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_features = param.num_features if param.num_features is not None else 0
     eps = param.eps if param.eps is not None else 1e-05
     affine = param.affine if param.affine is not None else False
     if len(blobs) != (2 if affine else 0):
-        raise Refused("affine and the number of blobs do not fit", "schemas/known_layers.yaml:623")
+        raise Refused("affine and the number of blobs do not fit", "schemas/known_layers.yaml:632")
     if num_features not in (0, bottom.shape[1]):
-        raise Refused("num_features is the number of channels", "schemas/known_layers.yaml:624")
+        raise Refused("num_features is the number of channels", "schemas/known_layers.yaml:633")
     c = (bottom.shape[1],)
     scale = lib.reshape(blobs[0], c) if affine else lib.full(c, 1.0)
     shift = lib.reshape(blobs[1], c) if affine else lib.full(c, 0.0)
@@ -1360,12 +1360,12 @@ def read_instance_norm(r: Read, param: layers.InstanceNorm) -> None:
 
 
 def read_reduce_l2(r: Read, param: layers.ReduceL2) -> None:
-    """What layer ReduceL2 computes (schemas/known_layers.yaml:1534)."""
+    """What layer ReduceL2 computes (schemas/known_layers.yaml:1543)."""
     bottom = r.one_bottom()
     axes = param.axes if param.axes is not None else 4
     keepdims = param.keepdims if param.keepdims is not None else 1
     if param.axes is None:
-        raise Refused("axes is due", "schemas/known_layers.yaml:1537")
+        raise Refused("axes is due", "schemas/known_layers.yaml:1546")
     r.top(
         0,
         r.value(
@@ -1482,7 +1482,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             "pool",
             "kernel_size",
@@ -1519,7 +1519,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
     "HoleConvolution": Reader(
         read_hole_convolution,
-        "schemas/known_layers.yaml:591",
+        "schemas/known_layers.yaml:600",
         (
             "num_output",
             "bias_term",
@@ -1539,24 +1539,24 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine"),
     ),
-    "HSigmoid": Reader(read_h_sigmoid, "schemas/known_layers.yaml:570", (), ()),
-    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:581", (), ()),
+    "HSigmoid": Reader(read_h_sigmoid, "schemas/known_layers.yaml:579", (), ()),
+    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:590", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1194", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1203", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1403",
+        "schemas/known_layers.yaml:1412",
         ("min_size", "max_size", "aspect_ratio", "flip", "clip", "variance"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:651",
+        "schemas/known_layers.yaml:660",
         (
             "height",
             "width",
@@ -1570,7 +1570,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:415",
+        "schemas/known_layers.yaml:424",
         (
             "num_classes",
             "share_location",
@@ -1583,14 +1583,14 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("save_output_param", "visualize", "visualize_threshold", "transform_param"),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1646", ("negative_slope",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1655", ("negative_slope",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
-    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:971", ("resize",), ()),
+    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:980", ("resize",), ()),
     "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:205", ("group",), ()),
     "BN": Reader(
         read_bn,
@@ -1598,38 +1598,38 @@ READERS: Final[Mapping[str, Reader]] = {
         ("var_eps", "moving_average"),
         ("scale_filler", "shift_filler", "decay"),
     ),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1878", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1887", ("axis",), ()),
     "Lstm": Reader(
         read_lstm,
-        "schemas/known_layers.yaml:764",
+        "schemas/known_layers.yaml:773",
         ("num_output", "batch_size"),
         ("clipping_threshold", "weight_filler", "bias_filler"),
     ),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2113", ("downsample",), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2122", ("downsample",), ()),
     "SubpixelUp": Reader(
         read_subpixel_up,
-        "schemas/known_layers.yaml:2130",
+        "schemas/known_layers.yaml:2139",
         ("upsample", "output_datatype", "mode"),
         (),
     ),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
     "ReflectionPad": Reader(
         read_reflection_pad,
-        "schemas/known_layers.yaml:1120",
+        "schemas/known_layers.yaml:1129",
         ("pad", "mode", "pad_w", "pad_h"),
         (),
     ),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:1968", ("alpha", "beta"), ()),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2188", ("dim",), ()),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:785", ("mode",), ()),
-    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1226", ("upscale_factor",), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:1977", ("alpha", "beta"), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2197", ("dim",), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:794", ("mode",), ()),
+    "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1235", ("upscale_factor",), ()),
     "InstanceNorm": Reader(
         read_instance_norm,
-        "schemas/known_layers.yaml:620",
+        "schemas/known_layers.yaml:629",
         ("num_features", "eps", "affine"),
         (),
     ),
-    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1534", ("axes", "keepdims"), ()),
+    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1543", ("axes", "keepdims"), ()),
 }
 
 

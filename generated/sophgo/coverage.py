@@ -164,30 +164,30 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("sophgo/mapping.yaml:54", "axes == 2 and not counted"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1284",
+                "schemas/known_layers.yaml:1293",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1284",
+                        "schemas/known_layers.yaml:1293",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1295",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1251",
+                "schemas/known_layers.yaml:1260",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1251",
+                        "schemas/known_layers.yaml:1260",
                         "count_include_pad == 0 and len(kernel_shape) == 2 and dilations == ones(2) and pads != zeros(4)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1253",
+                        "schemas/known_layers.yaml:1262",
                         "caffe_windows_inside(X.shape[2:], kernel_shape, strides, pads[:2]) and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) == Y.shape[2:]",
                         "Caffe would compute another number of windows",
                     ),
@@ -328,12 +328,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2376",
+        "schemas/known_layers.yaml:2385",
         (
             Way(
-                "schemas/known_layers.yaml:2377",
+                "schemas/known_layers.yaml:2386",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2377", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2386", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -383,14 +383,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:1656",
+        "schemas/known_layers.yaml:1665",
         (
             Way(
-                "schemas/known_layers.yaml:1657",
+                "schemas/known_layers.yaml:1666",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1657",
+                        "schemas/known_layers.yaml:1666",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1052,18 +1052,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1299",
+        "schemas/known_layers.yaml:1308",
         (
             Way(
-                "schemas/known_layers.yaml:1300",
+                "schemas/known_layers.yaml:1309",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1300",
+                        "schemas/known_layers.yaml:1309",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1302",
+                        "schemas/known_layers.yaml:1311",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1304,10 +1304,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1153",
+        "schemas/known_layers.yaml:1162",
         (
             Way(
-                "schemas/known_layers.yaml:1154",
+                "schemas/known_layers.yaml:1163",
                 layers=("Padding",),
                 let=(
                     ("each", "pad_pairs(pads, axes, data.rank)"),
@@ -1315,14 +1315,14 @@ OPS: Final[Mapping[str, Entry]] = {
                     ("number", "constant_value if has(constant_value) else 0.0"),
                 ),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1158", 'mode == "constant" and data.rank == 4'),
+                    Condition("schemas/known_layers.yaml:1167", 'mode == "constant" and data.rank == 4'),
                     Condition(
-                        "schemas/known_layers.yaml:1160",
+                        "schemas/known_layers.yaml:1169",
                         "each[:2] == [(0, 0), (0, 0)] and min(sides) >= 0",
                         "height and width are padded here alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1161",
+                        "schemas/known_layers.yaml:1170",
                         "abs(number) < 2 ** 24 and int(number) == number",
                         "the padding is a whole number here",
                     ),
@@ -1678,16 +1678,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1886",
+        "schemas/known_layers.yaml:1895",
         (
             Way(
-                "schemas/known_layers.yaml:1887",
+                "schemas/known_layers.yaml:1896",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1890", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1899", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1892",
+                        "schemas/known_layers.yaml:1901",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1886,12 +1886,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1212",
         (
             Way(
-                "schemas/known_layers.yaml:1204",
+                "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1976,41 +1976,41 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1752",
-        (Way("schemas/known_layers.yaml:1753", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:1761",
+        (Way("schemas/known_layers.yaml:1762", layers=("Reorg",)),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2167",
-        (Way("schemas/known_layers.yaml:2168", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2176",
+        (Way("schemas/known_layers.yaml:2177", layers=("Swish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1494",
-        (Way("schemas/known_layers.yaml:1495", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1503",
+        (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:672",
+        "schemas/known_layers.yaml:681",
         (
             Way(
-                "schemas/known_layers.yaml:673",
+                "schemas/known_layers.yaml:682",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:673",
+                        "schemas/known_layers.yaml:682",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2381",
+                "schemas/known_layers.yaml:2390",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2381",
+                        "schemas/known_layers.yaml:2390",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2385",
+                        "schemas/known_layers.yaml:2394",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2019,14 +2019,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1378",
+        "schemas/known_layers.yaml:1387",
         (
             Way(
-                "schemas/known_layers.yaml:1379",
+                "schemas/known_layers.yaml:1388",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1380",
+                        "schemas/known_layers.yaml:1389",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -2050,14 +2050,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1018",
+        "schemas/known_layers.yaml:1027",
         (
             Way(
-                "schemas/known_layers.yaml:1019",
+                "schemas/known_layers.yaml:1028",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1019",
+                        "schemas/known_layers.yaml:1028",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2065,8 +2065,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Mish": Entry(
-        "schemas/known_layers.yaml:924",
-        (Way("schemas/known_layers.yaml:924", layers=("Mish",)),),
+        "schemas/known_layers.yaml:933",
+        (Way("schemas/known_layers.yaml:933", layers=("Mish",)),),
     ),
 }
 
@@ -2650,10 +2650,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1247",
+                "schemas/known_layers.yaml:1256",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1247", 'pool == "AVE" and not avg_include_pad'),
+                    Condition("schemas/known_layers.yaml:1256", 'pool == "AVE" and not avg_include_pad'),
                 ),
             ),
             Way(
@@ -2744,7 +2744,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1280",
+                "schemas/known_layers.yaml:1289",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3018,33 +3018,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:1743",
+        "schemas/known_layers.yaml:1752",
         (
             Way(
-                "schemas/known_layers.yaml:1745",
+                "schemas/known_layers.yaml:1754",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1748", "stride > 0", "stride is due"),
-                    Condition("schemas/known_layers.yaml:1749", "not reverse", "reverse is not known"),
+                    Condition("schemas/known_layers.yaml:1757", "stride > 0", "stride is due"),
+                    Condition("schemas/known_layers.yaml:1758", "not reverse", "reverse is not known"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2160",
-        (Way("schemas/known_layers.yaml:2163", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2169",
+        (Way("schemas/known_layers.yaml:2172", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         (
             Way(
-                "schemas/known_layers.yaml:1489",
+                "schemas/known_layers.yaml:1498",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1491",
+                        "schemas/known_layers.yaml:1500",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3053,21 +3053,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2353",
+        "schemas/known_layers.yaml:2362",
         (
             Way(
-                "schemas/known_layers.yaml:2363",
+                "schemas/known_layers.yaml:2372",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
-                conditions=(Condition("schemas/known_layers.yaml:2363", "len(bottoms) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:2372", "len(bottoms) == 2"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2368",
+                "schemas/known_layers.yaml:2377",
                 rewrite='tops[0] = Resize(bottoms[0], scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2368", "len(bottoms) == 1"),
+                    Condition("schemas/known_layers.yaml:2377", "len(bottoms) == 1"),
                     Condition(
-                        "schemas/known_layers.yaml:2372",
+                        "schemas/known_layers.yaml:2381",
                         "sizes == [n * scale for n in bottoms[0].shape[2:]]",
                         "one bottom is repeated by scale alone",
                     ),
@@ -3082,22 +3082,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2357",
+                "schemas/known_layers.yaml:2366",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2358",
+                "schemas/known_layers.yaml:2367",
                 "not pad_out_h and not pad_out_w",
                 "pad_out_h and pad_out_w are not known",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:651",
+        "schemas/known_layers.yaml:660",
         (
             Way(
-                "schemas/known_layers.yaml:653",
+                "schemas/known_layers.yaml:662",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3107,32 +3107,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:662",
+                        "schemas/known_layers.yaml:671",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:663",
+                        "schemas/known_layers.yaml:672",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:664",
+                        "schemas/known_layers.yaml:673",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:665",
+                        "schemas/known_layers.yaml:674",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:666",
+                        "schemas/known_layers.yaml:675",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:667",
+                        "schemas/known_layers.yaml:676",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3172,15 +3172,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("c", "[bottom.shape[1]]"), ("behind", "c + ones(bottom.rank - 2)")),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1988",
+        "schemas/known_layers.yaml:1997",
         (
             Way(
-                "schemas/known_layers.yaml:1990",
+                "schemas/known_layers.yaml:1999",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1996",
+                        "schemas/known_layers.yaml:2005",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3208,14 +3208,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Padding": Entry(
-        "schemas/known_layers.yaml:1145",
+        "schemas/known_layers.yaml:1154",
         (
             Way(
-                "schemas/known_layers.yaml:1147",
+                "schemas/known_layers.yaml:1156",
                 rewrite="tops[0] = Pad(bottom, pads=[0, 0, pad_t, pad_l, 0, 0, pad_b, pad_r], constant_value=float(pad_value))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1150",
+                        "schemas/known_layers.yaml:1159",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3225,14 +3225,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1646",
+        "schemas/known_layers.yaml:1655",
         (
             Way(
-                "schemas/known_layers.yaml:1649",
+                "schemas/known_layers.yaml:1658",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1653",
+                        "schemas/known_layers.yaml:1662",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3242,14 +3242,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1205",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1208",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3259,10 +3259,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             Way(
-                "schemas/known_layers.yaml:1349",
+                "schemas/known_layers.yaml:1358",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3270,27 +3270,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1355",
+                        "schemas/known_layers.yaml:1364",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:1366",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1359",
+                        "schemas/known_layers.yaml:1368",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1361",
+                        "schemas/known_layers.yaml:1370",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1363",
+                        "schemas/known_layers.yaml:1372",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3323,20 +3323,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         (
             Way(
-                "schemas/known_layers.yaml:1002",
+                "schemas/known_layers.yaml:1011",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1006",
+                        "schemas/known_layers.yaml:1015",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1008",
+                        "schemas/known_layers.yaml:1017",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3346,28 +3346,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Mish": Entry(
-        "schemas/known_layers.yaml:921",
-        (Way("schemas/known_layers.yaml:923", rewrite="tops[0] = Mish(bottom)"),),
+        "schemas/known_layers.yaml:930",
+        (Way("schemas/known_layers.yaml:932", rewrite="tops[0] = Mish(bottom)"),),
         witness="tpu_mlir",
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:805",
+        "schemas/known_layers.yaml:814",
         (
             Way(
-                "schemas/known_layers.yaml:807",
+                "schemas/known_layers.yaml:816",
                 rewrite="a = Reshape(bottoms[0], shape=[dim_1, dim_2])\nb = Reshape(bottoms[1], shape=[dim_3, dim_2])\ntops[0] = MatMul(a, Transpose(b, perm=[1, 0]))",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:809", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:818", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1878",
+        "schemas/known_layers.yaml:1887",
         (
             Way(
-                "schemas/known_layers.yaml:1880",
+                "schemas/known_layers.yaml:1889",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),

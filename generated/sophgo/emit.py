@@ -262,22 +262,22 @@ def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1284)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1293)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1293")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1293")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1293")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1284",
+            "schemas/known_layers.yaml:1293",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -296,19 +296,19 @@ def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1251)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1260)."""
     if op.count_include_pad != 0:
-        raise Refused("does not hold: count_include_pad == 0", "schemas/known_layers.yaml:1251")
+        raise Refused("does not hold: count_include_pad == 0", "schemas/known_layers.yaml:1260")
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1251")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1260")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1251")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1260")
     if op.pads == lib.zeros(4):
-        raise Refused("does not hold: pads != zeros(4)", "schemas/known_layers.yaml:1251")
+        raise Refused("does not hold: pads != zeros(4)", "schemas/known_layers.yaml:1260")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]):
-        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1253")
+        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1262")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) != Y.shape[2:]:
-        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1253")
+        raise Refused("Caffe would compute another number of windows", "schemas/known_layers.yaml:1262")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -624,9 +624,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2377)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2386)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2377")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2386")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -737,15 +737,15 @@ def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:1657)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:1666)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:1666")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:1666")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:1666")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:1657")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:1666")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -1868,20 +1868,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1300)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1309)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1026",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1309")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1309")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2308,23 +2308,23 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> Padding (schemas/known_layers.yaml:1154)."""
+    """Pad -> Padding (schemas/known_layers.yaml:1163)."""
     pads = e.known(op.pads)
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "schemas/known_layers.yaml:1158")
+        raise Refused("does not hold: mode == 'constant'", "schemas/known_layers.yaml:1167")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1158")
+        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1167")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     sides = (each[2][0], each[2][1], each[3][0], each[3][1])
     if each[:2] != ((0, 0), (0, 0)):
-        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1160")
+        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1169")
     if not min(sides) >= 0:
-        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1160")
+        raise Refused("height and width are padded here alone", "schemas/known_layers.yaml:1169")
     number = op.constant_value if op.constant_value is not None else 0.0
     if not abs(number) < 2**24:
-        raise Refused("the padding is a whole number here", "schemas/known_layers.yaml:1161")
+        raise Refused("the padding is a whole number here", "schemas/known_layers.yaml:1170")
     if int(number) != number:
-        raise Refused("the padding is a whole number here", "schemas/known_layers.yaml:1161")
+        raise Refused("the padding is a whole number here", "schemas/known_layers.yaml:1170")
     e.layer(
         layers.Padding(pad_t=sides[0], pad_b=sides[1], pad_l=sides[2], pad_r=sides[3], pad_value=int(number)),
         (data,),
@@ -2869,17 +2869,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:1887)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:1896)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1890")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1899")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1890")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1899")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1892")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1901")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -3188,9 +3188,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1204)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1213)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1204")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1213")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3340,17 +3340,17 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:1753)."""
+    """SpaceToDepth -> Reorg (schemas/known_layers.yaml:1762)."""
     e.layer(layers.Reorg(stride=op.blocksize), (input,), tops=(output,))
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2168)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2177)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:1495)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:1504)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3363,50 +3363,50 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:673)."""
+    """Resize -> Interp (schemas/known_layers.yaml:682)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:682")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:682")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:682")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:673",
+            "schemas/known_layers.yaml:682",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:682")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2381)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2390)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2381")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2390")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2381")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2390")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2381")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2390")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2381",
+            "schemas/known_layers.yaml:2390",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2385")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2394")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2385")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2394")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1379)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1388)."""
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1380")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1389")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1380")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1389")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes,
@@ -3489,13 +3489,13 @@ def emit_detection_output_2(
 
 
 def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1019)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1028)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1028")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1028")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1028")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10),
         (input,),
@@ -3505,7 +3505,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_mish(e: Emit, op: hub.Mish, X: Value, Y: Value) -> None:
-    """Mish -> Mish (schemas/known_layers.yaml:924)."""
+    """Mish -> Mish (schemas/known_layers.yaml:933)."""
     e.layer(layers.Mish(), (X,), tops=(Y,))
 
 
@@ -3542,8 +3542,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         (
             Alternative(emit_average_pool_1, "sophgo/mapping.yaml:41"),
             Alternative(emit_average_pool_2, "sophgo/mapping.yaml:54"),
-            Alternative(emit_average_pool_3, "schemas/known_layers.yaml:1284"),
-            Alternative(emit_average_pool_4, "schemas/known_layers.yaml:1251"),
+            Alternative(emit_average_pool_3, "schemas/known_layers.yaml:1293"),
+            Alternative(emit_average_pool_4, "schemas/known_layers.yaml:1260"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:201"),
             Alternative(emit_average_pool_6, "bvlc/mapping.yaml:210"),
             Alternative(emit_average_pool_7, "bvlc/mapping.yaml:230"),
@@ -3568,7 +3568,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2377"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2386"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3586,7 +3586,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "schemas/known_layers.yaml:1657"),
+            Alternative(emit_clip_1, "schemas/known_layers.yaml:1666"),
             Alternative(emit_clip_2, "schemas/known_layers.yaml:224"),
             Alternative(emit_clip_3, "bvlc/mapping.yaml:412"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:414"),
@@ -3729,7 +3729,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1300"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1309"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1031"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1042"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1047"),
@@ -3779,7 +3779,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:1154"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:1163"),
             Alternative(emit_pad_2, "bvlc/mapping.yaml:1209"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1211"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1215"),
@@ -3864,7 +3864,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:1887"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:1896"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1501"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1503"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1508"),
@@ -3907,7 +3907,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1204"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1213"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1649"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1654"),
@@ -3923,22 +3923,22 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:1753"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2168"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1495"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:1762"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2177"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:673"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2381"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:682"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2390"),
         ),
     ),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1379"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1388"),)),
     caffe_ops.DetectionOutput: Rule(
         (
             Alternative(emit_detection_output_1, "schemas/known_layers.yaml:373"),
             Alternative(emit_detection_output_2, "schemas/known_layers.yaml:384"),
         ),
     ),
-    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1019"),)),
-    hub.Mish: Rule((Alternative(emit_mish, "schemas/known_layers.yaml:924"),)),
+    hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1028"),)),
+    hub.Mish: Rule((Alternative(emit_mish, "schemas/known_layers.yaml:933"),)),
 }

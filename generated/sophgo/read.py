@@ -664,7 +664,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2185",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1280")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1289")
     if pool == "AVE" and len(tops) == 1:
         if not avg_include_pad:
             raise Refused(
@@ -1048,32 +1048,32 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:1743)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:1752)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:1748")
+        raise Refused("stride is due", "schemas/known_layers.yaml:1757")
     if reverse:
-        raise Refused("reverse is not known", "schemas/known_layers.yaml:1749")
+        raise Refused("reverse is not known", "schemas/known_layers.yaml:1758")
     r.top(0, r.value(hub.SpaceToDepth(blocksize=stride), (bottom,)))
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2160)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2169)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1487)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1496)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1491")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1500")
     r.top(
         0,
         r.value(
@@ -1088,7 +1088,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2353)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2362)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 1
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1102,17 +1102,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2357",
+            "schemas/known_layers.yaml:2366",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2357",
+            "schemas/known_layers.yaml:2366",
         )
     if pad_out_h:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2358")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2367")
     if pad_out_w:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2358")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2367")
     if len(bottoms) == 2:
         places = r.value(
             hub.Cast(to=lib.element_type("int64")),
@@ -1130,7 +1130,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     if len(bottoms) == 1:
         if sizes != tuple(n * scale for n in bottoms[0].shape[2:]):
-            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:2372")
+            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:2381")
         s = float(scale)
         r.top(
             0,
@@ -1145,11 +1145,11 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
             ),
         )
         return
-    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:2353")
+    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:2362")
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:651)."""
+    """What layer Interp computes (schemas/known_layers.yaml:660)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1160,27 +1160,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:662")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:671")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:663")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:663")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:664")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:673")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:666")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:675")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:667")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:676")
     part = (
         r.value(
             hub.Slice(
@@ -1250,14 +1250,14 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1988)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1284,7 +1284,7 @@ def read_clip(r: Read, param: layers.Clip) -> None:
 
 
 def read_padding(r: Read, param: layers.Padding) -> None:
-    """What layer Padding computes (schemas/known_layers.yaml:1145)."""
+    """What layer Padding computes (schemas/known_layers.yaml:1154)."""
     bottom = r.one_bottom()
     pad_l = param.pad_l if param.pad_l is not None else 0
     pad_r = param.pad_r if param.pad_r is not None else 0
@@ -1292,7 +1292,7 @@ def read_padding(r: Read, param: layers.Padding) -> None:
     pad_b = param.pad_b if param.pad_b is not None else 0
     pad_value = param.pad_value if param.pad_value is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1150")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1159")
     r.top(
         0,
         r.value(
@@ -1303,26 +1303,26 @@ def read_padding(r: Read, param: layers.Padding) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:1646)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:1655)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:1653")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:1662")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1194)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1203)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1199")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1208")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1347)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1356)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1338,23 +1338,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1355")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1364")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1359")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1368")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
     r.top(
         0,
         r.value(
@@ -1423,7 +1423,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1000)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1009)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1431,9 +1431,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1006")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1015")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1008")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1017")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1456,26 +1456,26 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_mish(r: Read, param: layers.Mish) -> None:
-    """What layer Mish computes (schemas/known_layers.yaml:921)."""
+    """What layer Mish computes (schemas/known_layers.yaml:930)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Mish(), (bottom,)))
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:805)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:814)."""
     bottoms = r.bottoms
     dim_1 = param.dim_1 if param.dim_1 is not None else 1
     dim_2 = param.dim_2 if param.dim_2 is not None else 1
     dim_3 = param.dim_3 if param.dim_3 is not None else 1
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:809")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:818")
     a = r.value(hub.Reshape(shape=(dim_1, dim_2)), (bottoms[0],))
     b = r.value(hub.Reshape(shape=(dim_3, dim_2)), (bottoms[1],))
     r.top(0, r.value(hub.MatMul(), (a, r.value(hub.Transpose(perm=(1, 0)), (b,)))))
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1878)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1887)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1791,23 +1791,23 @@ READERS: Final[Mapping[str, Reader]] = {
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:26", (), ()),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1743", ("stride", "reverse"), ("engine",)),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2160", ("beta",), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1752", ("stride", "reverse"), ("engine",)),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2169", ("beta",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1487",
+        "schemas/known_layers.yaml:1496",
         ("spatial_scale", "output_dim", "group_size"),
         ("engine",),
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2353",
+        "schemas/known_layers.yaml:2362",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:651",
+        "schemas/known_layers.yaml:660",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         ("engine",),
     ),
@@ -1825,19 +1825,19 @@ READERS: Final[Mapping[str, Reader]] = {
             "engine",
         ),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1988", ("group",), ("engine",)),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ("engine",)),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
     "Padding": Reader(
         read_padding,
-        "schemas/known_layers.yaml:1145",
+        "schemas/known_layers.yaml:1154",
         ("pad_l", "pad_r", "pad_t", "pad_b", "pad_value"),
         ("pad_method",),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1646", ("negative_slope",), ("engine",)),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1194", ("order",), ("engine",)),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1655", ("negative_slope",), ("engine",)),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1203", ("order",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             "min_size",
             "max_size",
@@ -1879,13 +1879,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler", "engine"),
     ),
-    "Mish": Reader(read_mish, "schemas/known_layers.yaml:921", (), ("engine",)),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:805", ("dim_1", "dim_2", "dim_3"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1878", ("axis",), ()),
+    "Mish": Reader(read_mish, "schemas/known_layers.yaml:930", (), ("engine",)),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:814", ("dim_1", "dim_2", "dim_3"), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1887", ("axis",), ()),
     "ContinuationIndicator": Reader(
         read_continuation_indicator,
         "schemas/known_layers.yaml:233",

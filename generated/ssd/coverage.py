@@ -1764,12 +1764,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1212",
         (
             Way(
-                "schemas/known_layers.yaml:1204",
+                "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1854,14 +1854,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1378",
+        "schemas/known_layers.yaml:1387",
         (
             Way(
-                "schemas/known_layers.yaml:1379",
+                "schemas/known_layers.yaml:1388",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1380",
+                        "schemas/known_layers.yaml:1389",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1885,14 +1885,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1018",
+        "schemas/known_layers.yaml:1027",
         (
             Way(
-                "schemas/known_layers.yaml:1019",
+                "schemas/known_layers.yaml:1028",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1019",
+                        "schemas/known_layers.yaml:1028",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2819,14 +2819,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1205",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1208",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2836,10 +2836,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             Way(
-                "schemas/known_layers.yaml:1349",
+                "schemas/known_layers.yaml:1358",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2847,27 +2847,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1355",
+                        "schemas/known_layers.yaml:1364",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:1366",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1359",
+                        "schemas/known_layers.yaml:1368",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1361",
+                        "schemas/known_layers.yaml:1370",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1363",
+                        "schemas/known_layers.yaml:1372",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2900,20 +2900,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         (
             Way(
-                "schemas/known_layers.yaml:1002",
+                "schemas/known_layers.yaml:1011",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1006",
+                        "schemas/known_layers.yaml:1015",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1008",
+                        "schemas/known_layers.yaml:1017",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),

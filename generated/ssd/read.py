@@ -1031,16 +1031,16 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1194)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1203)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1199")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1208")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1347)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1356)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1056,23 +1056,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1355")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1364")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1357")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1359")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1368")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1361")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1363")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
     r.top(
         0,
         r.value(
@@ -1141,7 +1141,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1000)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1009)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1149,9 +1149,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1006")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1015")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1008")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1017")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1361,10 +1361,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2392", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1194", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1203", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1356",
         (
             "min_size",
             "max_size",
@@ -1405,7 +1405,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),

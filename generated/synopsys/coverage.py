@@ -151,18 +151,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1283",
+        "schemas/known_layers.yaml:1292",
         (
             Way(
-                "schemas/known_layers.yaml:1284",
+                "schemas/known_layers.yaml:1293",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1284",
+                        "schemas/known_layers.yaml:1293",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1286",
+                        "schemas/known_layers.yaml:1295",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -301,12 +301,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2434",
+        "schemas/known_layers.yaml:2443",
         (
             Way(
-                "schemas/known_layers.yaml:2435",
+                "schemas/known_layers.yaml:2444",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2435", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2444", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -511,14 +511,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:470",
+        "schemas/known_layers.yaml:479",
         (
             Way(
-                "schemas/known_layers.yaml:471",
+                "schemas/known_layers.yaml:480",
                 layers=("Div",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:471",
+                        "schemas/known_layers.yaml:480",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -701,14 +701,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:528",
+        "schemas/known_layers.yaml:537",
         (
             Way(
-                "schemas/known_layers.yaml:529",
+                "schemas/known_layers.yaml:538",
                 layers=("Gemm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:529",
+                        "schemas/known_layers.yaml:538",
                         "has(C) and not is_constant(A) and not is_constant(B) and not is_constant(C) and C.shape == Y.shape",
                     ),
                 ),
@@ -831,9 +831,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:563",
+        "schemas/known_layers.yaml:572",
         (
-            Way("schemas/known_layers.yaml:564", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:573", layers=("HardSigmoid",)),
             Way("bvlc_master/mapping.yaml:11", layers=("Power", "Clip")),
             Way("bvlc/mapping.yaml:802", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
@@ -864,14 +864,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LayerNormalization": Entry(
-        "schemas/known_layers.yaml:721",
+        "schemas/known_layers.yaml:730",
         (
             Way(
-                "schemas/known_layers.yaml:722",
+                "schemas/known_layers.yaml:731",
                 layers=("LayerNorm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:722",
+                        "schemas/known_layers.yaml:731",
                         "axis in [1, 1 - X.rank] and is_constant(Scale)",
                     ),
                 ),
@@ -927,14 +927,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry("bvlc/mapping.yaml:942", (Way("bvlc/mapping.yaml:943", hook="lstm"),)),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:831",
+        "schemas/known_layers.yaml:840",
         (
             Way(
-                "schemas/known_layers.yaml:832",
+                "schemas/known_layers.yaml:841",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:832",
+                        "schemas/known_layers.yaml:841",
                         "not is_constant(A) and not is_constant(B) and A.rank == B.rank and A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
                     ),
                 ),
@@ -1004,14 +1004,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Max": Entry(
-        "schemas/known_layers.yaml:868",
+        "schemas/known_layers.yaml:877",
         (
             Way(
-                "schemas/known_layers.yaml:869",
+                "schemas/known_layers.yaml:878",
                 layers=("Maximum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:869",
+                        "schemas/known_layers.yaml:878",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1079,18 +1079,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1299",
+        "schemas/known_layers.yaml:1308",
         (
             Way(
-                "schemas/known_layers.yaml:1300",
+                "schemas/known_layers.yaml:1309",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1300",
+                        "schemas/known_layers.yaml:1309",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1302",
+                        "schemas/known_layers.yaml:1311",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1198,14 +1198,14 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1101", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "schemas/known_layers.yaml:881",
+        "schemas/known_layers.yaml:890",
         (
             Way(
-                "schemas/known_layers.yaml:882",
+                "schemas/known_layers.yaml:891",
                 layers=("Minimum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:882",
+                        "schemas/known_layers.yaml:891",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1248,14 +1248,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Mul": Entry(
-        "schemas/known_layers.yaml:935",
+        "schemas/known_layers.yaml:944",
         (
             Way(
-                "schemas/known_layers.yaml:936",
+                "schemas/known_layers.yaml:945",
                 layers=("Mul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:936",
+                        "schemas/known_layers.yaml:945",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -1351,29 +1351,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:903",
+        "schemas/known_layers.yaml:912",
         (
             Way(
-                "schemas/known_layers.yaml:904",
+                "schemas/known_layers.yaml:913",
                 layers=("MirrorPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:904", 'mode in ["reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:913", 'mode in ["reflect", "edge"]'),
                     Condition(
-                        "schemas/known_layers.yaml:908",
+                        "schemas/known_layers.yaml:917",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1105",
+                "schemas/known_layers.yaml:1114",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1105", 'mode == "constant"'),
+                    Condition("schemas/known_layers.yaml:1114", 'mode == "constant"'),
                     Condition(
-                        "schemas/known_layers.yaml:1109",
+                        "schemas/known_layers.yaml:1118",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
@@ -1476,12 +1476,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Reciprocal": Entry("bvlc/mapping.yaml:1275", (Way("bvlc/mapping.yaml:1276", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1508",
+        "schemas/known_layers.yaml:1517",
         (
             Way(
-                "schemas/known_layers.yaml:1509",
+                "schemas/known_layers.yaml:1518",
                 layers=("ReduceL1",),
-                conditions=(Condition("schemas/known_layers.yaml:1509", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1518", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1284",
@@ -1512,12 +1512,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:1572",
+        "schemas/known_layers.yaml:1581",
         (
             Way(
-                "schemas/known_layers.yaml:1573",
+                "schemas/known_layers.yaml:1582",
                 layers=("ReduceMax",),
-                conditions=(Condition("schemas/known_layers.yaml:1573", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1582", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1310",
@@ -1549,12 +1549,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1306", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:1588",
+        "schemas/known_layers.yaml:1597",
         (
             Way(
-                "schemas/known_layers.yaml:1589",
+                "schemas/known_layers.yaml:1598",
                 layers=("ReduceMean",),
-                conditions=(Condition("schemas/known_layers.yaml:1589", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1598", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1338",
@@ -1616,12 +1616,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1334", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:1604",
+        "schemas/known_layers.yaml:1613",
         (
             Way(
-                "schemas/known_layers.yaml:1605",
+                "schemas/known_layers.yaml:1614",
                 layers=("ReduceMin",),
-                conditions=(Condition("schemas/known_layers.yaml:1605", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1614", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1368",
@@ -1630,12 +1630,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:1636",
+        "schemas/known_layers.yaml:1645",
         (
             Way(
-                "schemas/known_layers.yaml:1637",
+                "schemas/known_layers.yaml:1646",
                 layers=("ReduceSum",),
-                conditions=(Condition("schemas/known_layers.yaml:1637", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1646", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1375",
@@ -1754,17 +1754,17 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2085",
+        "schemas/known_layers.yaml:2094",
         (
             Way(
-                "schemas/known_layers.yaml:2086",
+                "schemas/known_layers.yaml:2095",
                 layers=("StridedSlice",),
                 let=(
                     ("cut", "slice_axes(axes, len(starts))"),
                     ("stride", "steps_of(starts, steps)"),
                     ("first", "[n + data.shape[axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut)]"),
                 ),
-                conditions=(Condition("schemas/known_layers.yaml:2090", "min(stride) > 0 and min(first) >= 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2099", "min(stride) > 0 and min(first) >= 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1501",
@@ -1827,9 +1827,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Softmax": Entry("bvlc/mapping.yaml:1545", (Way("bvlc/mapping.yaml:1546", layers=("Softmax",)),)),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2012",
+        "schemas/known_layers.yaml:2021",
         (
-            Way("schemas/known_layers.yaml:2012", layers=("Softplus",)),
+            Way("schemas/known_layers.yaml:2021", layers=("Softplus",)),
             Way("bvlc/mapping.yaml:1551", layers=("BNLL",)),
         ),
     ),
@@ -1845,12 +1845,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sqrt": Entry("bvlc/mapping.yaml:1563", (Way("bvlc/mapping.yaml:1564", layers=("Power",)),)),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2047",
+        "schemas/known_layers.yaml:2056",
         (
             Way(
-                "schemas/known_layers.yaml:2048",
+                "schemas/known_layers.yaml:2057",
                 layers=("Squeeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2048", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2057", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1569",
@@ -1859,14 +1859,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2103",
+        "schemas/known_layers.yaml:2112",
         (
             Way(
-                "schemas/known_layers.yaml:2104",
+                "schemas/known_layers.yaml:2113",
                 layers=("Sub",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2104",
+                        "schemas/known_layers.yaml:2113",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -1980,12 +1980,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1212",
         (
             Way(
-                "schemas/known_layers.yaml:1204",
+                "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1204", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -2006,10 +2006,10 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:488",
+        "schemas/known_layers.yaml:497",
         (
             Way(
-                "schemas/known_layers.yaml:489",
+                "schemas/known_layers.yaml:498",
                 layers=("ExpandDimsND",),
                 let=(("sorted", "normal_axes(axes, expanded.rank)"),),
             ),
@@ -2075,8 +2075,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2167",
-        (Way("schemas/known_layers.yaml:2168", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2176",
+        (Way("schemas/known_layers.yaml:2177", layers=("Swish",)),),
     ),
     "Atan": Entry(
         "schemas/known_layers.yaml:19",
@@ -2087,12 +2087,12 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:198", layers=("Ceil",)),),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:499",
-        (Way("schemas/known_layers.yaml:499", layers=("Floor",)),),
+        "schemas/known_layers.yaml:508",
+        (Way("schemas/known_layers.yaml:508", layers=("Floor",)),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:584",
-        (Way("schemas/known_layers.yaml:584", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:593",
+        (Way("schemas/known_layers.yaml:593", layers=("HardSwish",)),),
     ),
     "DepthToSpace": Entry(
         "schemas/known_layers.yaml:289",
@@ -2103,29 +2103,29 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:290", 'mode == "DCR"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1708",
+                "schemas/known_layers.yaml:1717",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:1708", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1717", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:1953",
-        (Way("schemas/known_layers.yaml:1953", layers=("Round",)),),
+        "schemas/known_layers.yaml:1962",
+        (Way("schemas/known_layers.yaml:1962", layers=("Round",)),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2005",
-        (Way("schemas/known_layers.yaml:2005", layers=("Sin",)),),
+        "schemas/known_layers.yaml:2014",
+        (Way("schemas/known_layers.yaml:2014", layers=("Sin",)),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2019",
-        (Way("schemas/known_layers.yaml:2019", layers=("Softsign",)),),
+        "schemas/known_layers.yaml:2028",
+        (Way("schemas/known_layers.yaml:2028", layers=("Softsign",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1819",
+        "schemas/known_layers.yaml:1828",
         (
             Way(
-                "schemas/known_layers.yaml:1820",
+                "schemas/known_layers.yaml:1829",
                 layers=("ResizeBilinear",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners"'),
@@ -2134,13 +2134,13 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1824",
+                        "schemas/known_layers.yaml:1833",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and antialias == 0 and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1862",
+                "schemas/known_layers.yaml:1871",
                 layers=("ResizeNearestNeighbor",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"'),
@@ -2149,33 +2149,33 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1866",
+                        "schemas/known_layers.yaml:1875",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2282",
+                "schemas/known_layers.yaml:2291",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2282",
+                        "schemas/known_layers.yaml:2291",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2286",
+                        "schemas/known_layers.yaml:2295",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:673",
+                "schemas/known_layers.yaml:682",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:673",
+                        "schemas/known_layers.yaml:682",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2183,15 +2183,15 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:754",
+        "schemas/known_layers.yaml:763",
         (
-            Way("schemas/known_layers.yaml:755", layers=("LpNormalization",)),
+            Way("schemas/known_layers.yaml:764", layers=("LpNormalization",)),
             Way(
-                "schemas/known_layers.yaml:1019",
+                "schemas/known_layers.yaml:1028",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1019",
+                        "schemas/known_layers.yaml:1028",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2199,54 +2199,54 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2032",
-        (Way("schemas/known_layers.yaml:2033", layers=("SpaceToDepth",)),),
+        "schemas/known_layers.yaml:2041",
+        (Way("schemas/known_layers.yaml:2042", layers=("SpaceToDepth",)),),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:1620",
+        "schemas/known_layers.yaml:1629",
         (
             Way(
-                "schemas/known_layers.yaml:1621",
+                "schemas/known_layers.yaml:1630",
                 layers=("ReduceProd",),
-                conditions=(Condition("schemas/known_layers.yaml:1621", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1630", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "Selu": Entry(
-        "schemas/known_layers.yaml:1979",
-        (Way("schemas/known_layers.yaml:1980", layers=("SeLU",)),),
+        "schemas/known_layers.yaml:1988",
+        (Way("schemas/known_layers.yaml:1989", layers=("SeLU",)),),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1524",
+        "schemas/known_layers.yaml:1533",
         (
             Way(
-                "schemas/known_layers.yaml:1525",
+                "schemas/known_layers.yaml:1534",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:1525", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1534", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ReduceLogSumExp": Entry(
-        "schemas/known_layers.yaml:1556",
+        "schemas/known_layers.yaml:1565",
         (
             Way(
-                "schemas/known_layers.yaml:1557",
+                "schemas/known_layers.yaml:1566",
                 layers=("ReduceLogsumexp",),
-                conditions=(Condition("schemas/known_layers.yaml:1557", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1566", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ThresholdedRelu": Entry(
-        "schemas/known_layers.yaml:2179",
-        (Way("schemas/known_layers.yaml:2180", layers=("ThresholdedReLU",)),),
+        "schemas/known_layers.yaml:2188",
+        (Way("schemas/known_layers.yaml:2189", layers=("ThresholdedReLU",)),),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:738",
-        (Way("schemas/known_layers.yaml:739", layers=("LogSoftmax",)),),
+        "schemas/known_layers.yaml:747",
+        (Way("schemas/known_layers.yaml:748", layers=("LogSoftmax",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1945",
-        (Way("schemas/known_layers.yaml:1946", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2502,9 +2502,13 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1893",
-        (Way("bvlc/mapping.yaml:1894", rewrite="tops[0] = Identity(bottom)"),),
-        witness="Caffe 1.0",
+        "schemas/known_layers.yaml:403",
+        (
+            Way(
+                "schemas/known_layers.yaml:405",
+                rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
+            ),
+        ),
     ),
     "DummyData": Entry(
         "bvlc/mapping.yaml:1898",
@@ -2827,7 +2831,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             Way(
                 "bvlc/mapping.yaml:2189",
@@ -2917,7 +2921,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1280",
+                "schemas/known_layers.yaml:1289",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3173,8 +3177,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2160",
-        (Way("schemas/known_layers.yaml:2163", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2169",
+        (Way("schemas/known_layers.yaml:2172", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -3266,77 +3270,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:464",
+        "schemas/known_layers.yaml:473",
         (
             Way(
-                "schemas/known_layers.yaml:466",
+                "schemas/known_layers.yaml:475",
                 rewrite="tops[0] = Div(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:467", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:476", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:497",
-        (Way("schemas/known_layers.yaml:498", rewrite="tops[0] = Floor(bottom)"),),
+        "schemas/known_layers.yaml:506",
+        (Way("schemas/known_layers.yaml:507", rewrite="tops[0] = Floor(bottom)"),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:581",
-        (Way("schemas/known_layers.yaml:583", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:590",
+        (Way("schemas/known_layers.yaml:592", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "Maximum": Entry(
-        "schemas/known_layers.yaml:862",
+        "schemas/known_layers.yaml:871",
         (
             Way(
-                "schemas/known_layers.yaml:864",
+                "schemas/known_layers.yaml:873",
                 rewrite="tops[0] = Max(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:865", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:874", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
     ),
     "Minimum": Entry(
-        "schemas/known_layers.yaml:875",
+        "schemas/known_layers.yaml:884",
         (
             Way(
-                "schemas/known_layers.yaml:877",
+                "schemas/known_layers.yaml:886",
                 rewrite="tops[0] = Min(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:878", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:887", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
     ),
     "Mul": Entry(
-        "schemas/known_layers.yaml:929",
+        "schemas/known_layers.yaml:938",
         (
             Way(
-                "schemas/known_layers.yaml:931",
+                "schemas/known_layers.yaml:940",
                 rewrite="tops[0] = Mul(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:932", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:941", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:1685",
+        "schemas/known_layers.yaml:1694",
         (
             Way(
-                "schemas/known_layers.yaml:1698",
+                "schemas/known_layers.yaml:1707",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:1698", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:1707", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1700",
+                "schemas/known_layers.yaml:1709",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1700", "not reverse"),
+                    Condition("schemas/known_layers.yaml:1709", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:1702",
+                        "schemas/known_layers.yaml:1711",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3350,44 +3354,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:1689", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:1698", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:1690",
+                "schemas/known_layers.yaml:1699",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1691",
+                "schemas/known_layers.yaml:1700",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:1951",
-        (Way("schemas/known_layers.yaml:1952", rewrite="tops[0] = Round(bottom)"),),
+        "schemas/known_layers.yaml:1960",
+        (Way("schemas/known_layers.yaml:1961", rewrite="tops[0] = Round(bottom)"),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2003",
-        (Way("schemas/known_layers.yaml:2004", rewrite="tops[0] = Sin(bottom)"),),
+        "schemas/known_layers.yaml:2012",
+        (Way("schemas/known_layers.yaml:2013", rewrite="tops[0] = Sin(bottom)"),),
     ),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2010",
-        (Way("schemas/known_layers.yaml:2011", rewrite="tops[0] = Softplus(bottom)"),),
+        "schemas/known_layers.yaml:2019",
+        (Way("schemas/known_layers.yaml:2020", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2017",
-        (Way("schemas/known_layers.yaml:2018", rewrite="tops[0] = Softsign(bottom)"),),
+        "schemas/known_layers.yaml:2026",
+        (Way("schemas/known_layers.yaml:2027", rewrite="tops[0] = Softsign(bottom)"),),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2097",
+        "schemas/known_layers.yaml:2106",
         (
             Way(
-                "schemas/known_layers.yaml:2099",
+                "schemas/known_layers.yaml:2108",
                 rewrite="tops[0] = Sub(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2100",
+                        "schemas/known_layers.yaml:2109",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3396,10 +3400,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:651",
+        "schemas/known_layers.yaml:660",
         (
             Way(
-                "schemas/known_layers.yaml:653",
+                "schemas/known_layers.yaml:662",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3409,32 +3413,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:662",
+                        "schemas/known_layers.yaml:671",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:663",
+                        "schemas/known_layers.yaml:672",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:664",
+                        "schemas/known_layers.yaml:673",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:665",
+                        "schemas/known_layers.yaml:674",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:666",
+                        "schemas/known_layers.yaml:675",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:667",
+                        "schemas/known_layers.yaml:676",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3444,15 +3448,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1988",
+        "schemas/known_layers.yaml:1997",
         (
             Way(
-                "schemas/known_layers.yaml:1990",
+                "schemas/known_layers.yaml:1999",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1996",
+                        "schemas/known_layers.yaml:2005",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3462,10 +3466,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2419",
+        "schemas/known_layers.yaml:2428",
         (
             Way(
-                "schemas/known_layers.yaml:2421",
+                "schemas/known_layers.yaml:2430",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3474,17 +3478,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2422",
+                        "schemas/known_layers.yaml:2431",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2423",
+                        "schemas/known_layers.yaml:2432",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2424",
+                        "schemas/known_layers.yaml:2433",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3493,14 +3497,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1203",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1205",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1208",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3510,20 +3514,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         (
             Way(
-                "schemas/known_layers.yaml:1002",
+                "schemas/known_layers.yaml:1011",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1006",
+                        "schemas/known_layers.yaml:1015",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1008",
+                        "schemas/known_layers.yaml:1017",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3549,15 +3553,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2273",
+        "schemas/known_layers.yaml:2282",
         (
             Way(
-                "schemas/known_layers.yaml:2275",
+                "schemas/known_layers.yaml:2284",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2276",
+                        "schemas/known_layers.yaml:2285",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3566,24 +3570,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeNearestNeighbor": Entry(
-        "schemas/known_layers.yaml:1845",
+        "schemas/known_layers.yaml:1854",
         (
             Way(
-                "schemas/known_layers.yaml:1854",
+                "schemas/known_layers.yaml:1863",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:1854", "align_corners"),),
+                conditions=(Condition("schemas/known_layers.yaml:1863", "align_corners"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1856",
+                "schemas/known_layers.yaml:1865",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:1856", "half_pixel_centers"),),
+                conditions=(Condition("schemas/known_layers.yaml:1865", "half_pixel_centers"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1858",
+                "schemas/known_layers.yaml:1867",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1858",
+                        "schemas/known_layers.yaml:1867",
                         "not align_corners and not half_pixel_centers",
                     ),
                 ),
@@ -3594,31 +3598,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1848",
+                "schemas/known_layers.yaml:1857",
                 'bottom.rank == 4 and data_format == "NCHW"',
                 "data_format must be NCHW, the order of Caffe's blobs, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:1849",
+                "schemas/known_layers.yaml:1858",
                 "not (align_corners and half_pixel_centers)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:1850",
+                "schemas/known_layers.yaml:1859",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2026",
+        "schemas/known_layers.yaml:2035",
         (
             Way(
-                "schemas/known_layers.yaml:2028",
+                "schemas/known_layers.yaml:2037",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2029",
+                        "schemas/known_layers.yaml:2038",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3627,10 +3631,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1095",
+        "schemas/known_layers.yaml:1104",
         (
             Way(
-                "schemas/known_layers.yaml:1097",
+                "schemas/known_layers.yaml:1106",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3638,7 +3642,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1098",
+                        "schemas/known_layers.yaml:1107",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
@@ -3647,15 +3651,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Stack": Entry(
-        "schemas/known_layers.yaml:2057",
+        "schemas/known_layers.yaml:2066",
         (
             Way(
-                "schemas/known_layers.yaml:2059",
+                "schemas/known_layers.yaml:2068",
                 rewrite="tops[0] = Concat(*[Unsqueeze(b, axes=[along]) for b in bottoms], axis=along)",
                 let=(("along", "axis_of(axis, bottoms[0].rank + 1)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2060",
+                        "schemas/known_layers.yaml:2069",
                         "all([b.shape == bottoms[0].shape for b in bottoms])",
                         "all bottoms have one shape",
                     ),
@@ -3664,24 +3668,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeBilinear": Entry(
-        "schemas/known_layers.yaml:1804",
+        "schemas/known_layers.yaml:1813",
         (
             Way(
-                "schemas/known_layers.yaml:1814",
+                "schemas/known_layers.yaml:1823",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners" if align_corners else "half_pixel")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1814",
+                        "schemas/known_layers.yaml:1823",
                         "align_corners or half_pixel_centers or pytorch_half_pixel",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1816",
+                "schemas/known_layers.yaml:1825",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="asymmetric")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1816",
+                        "schemas/known_layers.yaml:1825",
                         "not align_corners and not half_pixel_centers and not pytorch_half_pixel",
                     ),
                 ),
@@ -3692,91 +3696,91 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1807",
+                "schemas/known_layers.yaml:1816",
                 'bottom.rank == 4 and data_format == "NCHW"',
                 "data_format must be NCHW, the order of Caffe's blobs, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:1808",
+                "schemas/known_layers.yaml:1817",
                 "not (align_corners and half_pixel_centers or align_corners and pytorch_half_pixel or half_pixel_centers and pytorch_half_pixel)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:1810",
+                "schemas/known_layers.yaml:1819",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:1630",
+        "schemas/known_layers.yaml:1639",
         (
             Way(
-                "schemas/known_layers.yaml:1632",
+                "schemas/known_layers.yaml:1641",
                 rewrite="tops[0] = ReduceSum(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1633", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1642", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:1566",
+        "schemas/known_layers.yaml:1575",
         (
             Way(
-                "schemas/known_layers.yaml:1568",
+                "schemas/known_layers.yaml:1577",
                 rewrite="tops[0] = ReduceMax(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1569", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1578", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:1598",
+        "schemas/known_layers.yaml:1607",
         (
             Way(
-                "schemas/known_layers.yaml:1600",
+                "schemas/known_layers.yaml:1609",
                 rewrite="tops[0] = ReduceMin(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1601", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1610", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:1614",
+        "schemas/known_layers.yaml:1623",
         (
             Way(
-                "schemas/known_layers.yaml:1616",
+                "schemas/known_layers.yaml:1625",
                 rewrite="tops[0] = ReduceProd(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1617", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1626", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:1582",
+        "schemas/known_layers.yaml:1591",
         (
             Way(
-                "schemas/known_layers.yaml:1584",
+                "schemas/known_layers.yaml:1593",
                 rewrite="tops[0] = ReduceMean(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1585", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1594", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "SeLU": Entry(
-        "schemas/known_layers.yaml:1975",
+        "schemas/known_layers.yaml:1984",
         (
             Way(
-                "schemas/known_layers.yaml:1977",
+                "schemas/known_layers.yaml:1986",
                 rewrite="tops[0] = Selu(bottom, alpha=alpha, gamma=lambda_)",
             ),
         ),
     ),
     "Unstack": Entry(
-        "schemas/known_layers.yaml:2216",
+        "schemas/known_layers.yaml:2225",
         (
             Way(
-                "schemas/known_layers.yaml:2218",
+                "schemas/known_layers.yaml:2227",
                 rewrite="tops = [Squeeze(Slice(bottom, starts=[i], ends=[i + 1], axes=[along]), axes=[along]) for i in range(len(tops))]",
                 let=(("along", "axis_of(axis, bottom.rank)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2221",
+                        "schemas/known_layers.yaml:2230",
                         "num in [0, bottom.shape[along]] and len(tops) == bottom.shape[along]",
                         "there is a top for each place along the axis",
                     ),
@@ -3785,10 +3789,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MirrorPad": Entry(
-        "schemas/known_layers.yaml:891",
+        "schemas/known_layers.yaml:900",
         (
             Way(
-                "schemas/known_layers.yaml:893",
+                "schemas/known_layers.yaml:902",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, mode=how, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3797,17 +3801,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:894",
+                        "schemas/known_layers.yaml:903",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:895",
+                        "schemas/known_layers.yaml:904",
                         'mode in ["CONSTANT", "REFLECT", "EDGE"]',
                         "mode is CONSTANT, REFLECT or EDGE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:896",
+                        "schemas/known_layers.yaml:905",
                         'mode == "CONSTANT" or constant_values == 0',
                         "constant_values is for CONSTANT",
                     ),
@@ -3816,16 +3820,16 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ExpandDimsND": Entry(
-        "schemas/known_layers.yaml:479",
+        "schemas/known_layers.yaml:488",
         (
             Way(
-                "schemas/known_layers.yaml:481",
+                "schemas/known_layers.yaml:490",
                 rewrite="tops[0] = Unsqueeze(bottom, axes=add(places, [i for i in range(len(places))]))",
                 let=(("places", "[a if a >= 0 else a + bottom.rank + 1 for a in axis]"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:482", "len(axis) > 0", "axis is due"),
+                    Condition("schemas/known_layers.yaml:491", "len(axis) > 0", "axis is due"),
                     Condition(
-                        "schemas/known_layers.yaml:483",
+                        "schemas/known_layers.yaml:492",
                         "all([places[i] <= places[i + 1] for i in range(len(places) - 1)])",
                         "axis must rise",
                     ),
@@ -3834,29 +3838,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2041",
+        "schemas/known_layers.yaml:2050",
         (
             Way(
-                "schemas/known_layers.yaml:2043",
+                "schemas/known_layers.yaml:2052",
                 rewrite="tops[0] = Squeeze(bottom, axes=axis)",
-                conditions=(Condition("schemas/known_layers.yaml:2044", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2053", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "StridedSlice": Entry(
-        "schemas/known_layers.yaml:2078",
+        "schemas/known_layers.yaml:2087",
         (
             Way(
-                "schemas/known_layers.yaml:2080",
+                "schemas/known_layers.yaml:2089",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=end, axes=axes, steps=strides if len(strides) > 0 else ones(len(axes)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2081",
+                        "schemas/known_layers.yaml:2090",
                         "len(axes) > 0 and len(begin) == len(axes) and len(end) == len(axes) and len(strides) in [0, len(axes)]",
                         "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2082",
+                        "schemas/known_layers.yaml:2091",
                         "min(begin) >= 0",
                         "begin is counted from the front",
                     ),
@@ -3865,22 +3869,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Piece": Entry(
-        "schemas/known_layers.yaml:1213",
+        "schemas/known_layers.yaml:1222",
         (
             Way(
-                "schemas/known_layers.yaml:1215",
+                "schemas/known_layers.yaml:1224",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=ends, axes=[i for i in range(bottom.rank)])",
                 let=(
                     ("ends", "[b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape)]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1216",
+                        "schemas/known_layers.yaml:1225",
                         "len(begin) == bottom.rank and len(size) == bottom.rank",
                         "begin and size are due for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1217",
+                        "schemas/known_layers.yaml:1226",
                         "min(begin) >= 0 and all([n > 0 or n == -1 for n in size])",
                         "begin is not negative, size is positive, or -1 for all that is left",
                     ),
@@ -3889,10 +3893,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:516",
+        "schemas/known_layers.yaml:525",
         (
             Way(
-                "schemas/known_layers.yaml:518",
+                "schemas/known_layers.yaml:527",
                 rewrite="tops[0] = Gemm(bottoms[0], bottoms[1], bottoms[2], alpha=alpha, beta=beta, transA=transA, transB=transB)",
                 let=(
                     ("rows", "bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]"),
@@ -3900,17 +3904,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:522",
+                        "schemas/known_layers.yaml:531",
                         "len(bottoms) == 3 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices and what is added are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:523",
+                        "schemas/known_layers.yaml:532",
                         "transA <= 1 and transB <= 1",
                         "transA and transB are 0 or 1",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:524",
+                        "schemas/known_layers.yaml:533",
                         "bottoms[2].shape in [[rows, columns], [rows, 1], [1, columns], [1]]",
                         "what is added has the shape of the product, one of its sides, or is one number",
                     ),
@@ -3919,95 +3923,95 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1502",
+        "schemas/known_layers.yaml:1511",
         (
             Way(
-                "schemas/known_layers.yaml:1504",
+                "schemas/known_layers.yaml:1513",
                 rewrite="tops[0] = ReduceL1(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1505", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1514", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1518",
+        "schemas/known_layers.yaml:1527",
         (
             Way(
-                "schemas/known_layers.yaml:1520",
+                "schemas/known_layers.yaml:1529",
                 rewrite="tops[0] = ReduceL2(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1521", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1530", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceLogsumexp": Entry(
-        "schemas/known_layers.yaml:1550",
+        "schemas/known_layers.yaml:1559",
         (
             Way(
-                "schemas/known_layers.yaml:1552",
+                "schemas/known_layers.yaml:1561",
                 rewrite="tops[0] = ReduceLogSumExp(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1553", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1562", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:559",
+        "schemas/known_layers.yaml:568",
         (
             Way(
-                "schemas/known_layers.yaml:561",
+                "schemas/known_layers.yaml:570",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "ThresholdedReLU": Entry(
-        "schemas/known_layers.yaml:2176",
+        "schemas/known_layers.yaml:2185",
         (
             Way(
-                "schemas/known_layers.yaml:2177",
+                "schemas/known_layers.yaml:2186",
                 rewrite="tops[0] = ThresholdedRelu(bottom, alpha=alpha)",
             ),
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1901",
+        "schemas/known_layers.yaml:1910",
         (
             Way(
-                "schemas/known_layers.yaml:1903",
+                "schemas/known_layers.yaml:1912",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:1904", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1913", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:747",
+        "schemas/known_layers.yaml:756",
         (
             Way(
-                "schemas/known_layers.yaml:749",
+                "schemas/known_layers.yaml:758",
                 rewrite="tops[0] = LpNormalization(bottom, axis=axis_of(axis[0], bottom.rank), p=p)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:750", "len(axis) == 1", "one axis is due"),
-                    Condition("schemas/known_layers.yaml:751", "p in [1, 2]", "p is 1 or 2"),
+                    Condition("schemas/known_layers.yaml:759", "len(axis) == 1", "one axis is due"),
+                    Condition("schemas/known_layers.yaml:760", "p in [1, 2]", "p is 1 or 2"),
                 ),
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:819",
+        "schemas/known_layers.yaml:828",
         (
             Way(
-                "schemas/known_layers.yaml:821",
+                "schemas/known_layers.yaml:830",
                 rewrite="a = Transpose(bottoms[0], perm=swap) if transpose_a else bottoms[0]\nb = Transpose(bottoms[1], perm=swap) if transpose_b else bottoms[1]\ntops[0] = MatMul(a, b)",
                 let=(
                     ("swap", "[i for i in range(bottoms[0].rank - 2)] + [bottoms[0].rank - 1, bottoms[0].rank - 2]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:822",
+                        "schemas/known_layers.yaml:831",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank >= 2",
                         "two bottoms with as many axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:823",
+                        "schemas/known_layers.yaml:832",
                         "bottoms[0].shape[:bottoms[0].rank - 2] == bottoms[1].shape[:bottoms[1].rank - 2]",
                         "the batches must be equal",
                     ),
@@ -4016,14 +4020,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "GatherV2": Entry(
-        "schemas/known_layers.yaml:506",
+        "schemas/known_layers.yaml:515",
         (
             Way(
-                "schemas/known_layers.yaml:508",
+                "schemas/known_layers.yaml:517",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=axis_of(axis, bottoms[0].rank))',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:509",
+                        "schemas/known_layers.yaml:518",
                         "len(bottoms) == 2 and not batch_flag",
                         "two bottoms are due, data and indices; batch_flag is not known",
                     ),
@@ -4032,28 +4036,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ScaledTanH": Entry(
-        "schemas/known_layers.yaml:1960",
+        "schemas/known_layers.yaml:1969",
         (
             Way(
-                "schemas/known_layers.yaml:1962",
+                "schemas/known_layers.yaml:1971",
                 rewrite="tops[0] = Mul(Tanh(Mul(bottom, beta)), alpha)",
             ),
         ),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:734",
+        "schemas/known_layers.yaml:743",
         (
             Way(
-                "schemas/known_layers.yaml:736",
+                "schemas/known_layers.yaml:745",
                 rewrite="tops[0] = LogSoftmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "LayerNorm": Entry(
-        "schemas/known_layers.yaml:711",
+        "schemas/known_layers.yaml:720",
         (
             Way(
-                "schemas/known_layers.yaml:713",
+                "schemas/known_layers.yaml:722",
                 rewrite="tops[0] = LayerNormalization(bottom, factor, offset, axis=1, epsilon=eps)",
                 let=(
                     ("own", "bottom.shape[1:]"),
@@ -4062,7 +4066,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:714",
+                        "schemas/known_layers.yaml:723",
                         "len(blobs) == (2 if elementwise_affine else 0)",
                         "elementwise_affine and the number of blobs do not fit",
                     ),
@@ -4071,19 +4075,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1948",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1950",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1942",
+                        "schemas/known_layers.yaml:1951",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -4122,6 +4126,7 @@ DROPPED: Final[tuple[Dropped, ...]] = ()
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml
 KNOWN: Final[tuple[tuple[str, str], ...]] = (
+    ("Dropout", "dropout.scale_train"),
     ("Add", "add.broadcast"),
     ("Atan", "atan"),
     ("Ceil", "ceil"),
@@ -4274,7 +4279,6 @@ ASSUMED: Final[tuple[tuple[str, str], ...]] = (
     ("DataParameter.range_end", "-1"),
     ("DataParameter.disk_reader_threads", "1"),
     ("DataParameter.limit_samples", "-1"),
-    ("DropoutParameter.scale_train", "True"),
     ("EltwiseParameter.output_scale", "1.0"),
     ("ImageDataParameter.ignore_label", "255"),
     ("ImageDataParameter.label_type", "IMAGE"),

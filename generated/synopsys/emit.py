@@ -208,22 +208,22 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1284)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1293)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1293")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1293")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1284")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1293")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1284",
+            "schemas/known_layers.yaml:1293",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1286")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1295")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -506,9 +506,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2435)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2444)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2435")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2444")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -987,13 +987,13 @@ def emit_conv_transpose_4(
 
 
 def emit_div_1(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Div (schemas/known_layers.yaml:471)."""
+    """Div -> Div (schemas/known_layers.yaml:480)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:471")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:480")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:471")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:480")
     if A.shape == B.shape:
-        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:471")
+        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:480")
     e.layer(layers.Div(), (A, B), tops=(C,))
 
 
@@ -1223,17 +1223,17 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> Gemm (schemas/known_layers.yaml:529)."""
+    """Gemm -> Gemm (schemas/known_layers.yaml:538)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "schemas/known_layers.yaml:529")
+        raise Refused("does not hold: has(C)", "schemas/known_layers.yaml:538")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:529")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:538")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:529")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:538")
     if lib.is_constant(C):
-        raise Refused("does not hold: not is_constant(C)", "schemas/known_layers.yaml:529")
+        raise Refused("does not hold: not is_constant(C)", "schemas/known_layers.yaml:538")
     if C.shape != Y.shape:
-        raise Refused("does not hold: C.shape == Y.shape", "schemas/known_layers.yaml:529")
+        raise Refused("does not hold: C.shape == Y.shape", "schemas/known_layers.yaml:538")
     e.layer(
         layers.Gemm(alpha=op.alpha, beta=op.beta, transA=op.transA, transB=op.transB),
         (A, B, C),
@@ -1428,7 +1428,7 @@ def emit_gru(
 
 
 def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> HardSigmoid (schemas/known_layers.yaml:564)."""
+    """HardSigmoid -> HardSigmoid (schemas/known_layers.yaml:573)."""
     e.layer(layers.HardSigmoid(alpha=op.alpha, beta=op.beta), (X,), tops=(Y,))
 
 
@@ -1493,7 +1493,7 @@ def emit_layer_normalization_1(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> LayerNorm (schemas/known_layers.yaml:722)."""
+    """LayerNormalization -> LayerNorm (schemas/known_layers.yaml:731)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
         raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
@@ -1502,9 +1502,9 @@ def emit_layer_normalization_1(
     if InvStdDev is not None:
         raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
     if op.axis not in (1, 1 - X.rank):
-        raise Refused("does not hold: axis in [1, 1 - X.rank]", "schemas/known_layers.yaml:722")
+        raise Refused("does not hold: axis in [1, 1 - X.rank]", "schemas/known_layers.yaml:731")
     if not lib.is_constant(Scale):
-        raise Refused("does not hold: is_constant(Scale)", "schemas/known_layers.yaml:722")
+        raise Refused("does not hold: is_constant(Scale)", "schemas/known_layers.yaml:731")
     e.layer(
         layers.LayerNorm(eps=op.epsilon, elementwise_affine=True),
         (X,),
@@ -1669,17 +1669,17 @@ def emit_lstm(
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> MatMul (schemas/known_layers.yaml:832)."""
+    """MatMul -> MatMul (schemas/known_layers.yaml:841)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:832")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:841")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:832")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:841")
     if A.rank != B.rank:
-        raise Refused("does not hold: A.rank == B.rank", "schemas/known_layers.yaml:832")
+        raise Refused("does not hold: A.rank == B.rank", "schemas/known_layers.yaml:841")
     if A.shape[: A.rank - 2] != B.shape[: B.rank - 2]:
         raise Refused(
             "does not hold: A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
-            "schemas/known_layers.yaml:832",
+            "schemas/known_layers.yaml:841",
         )
     e.layer(layers.MatMul(transpose_a=False, transpose_b=False), (A, B), tops=(Y,))
 
@@ -1775,13 +1775,13 @@ def emit_mat_mul_8(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Maximum (schemas/known_layers.yaml:869)."""
+    """Max -> Maximum (schemas/known_layers.yaml:878)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "schemas/known_layers.yaml:869")
+        raise Refused("does not hold: len(data_0) == 2", "schemas/known_layers.yaml:878")
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([not is_constant(x) for x in data_0])",
-            "schemas/known_layers.yaml:869",
+            "schemas/known_layers.yaml:878",
         )
     e.layer(layers.Maximum(), (*data_0,), tops=(max_,))
 
@@ -1869,20 +1869,20 @@ def emit_max_8(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1300)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1309)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1026",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1309")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1300")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1309")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1302")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1311")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2121,13 +2121,13 @@ def emit_mean_variance_normalization_2(
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> Minimum (schemas/known_layers.yaml:882)."""
+    """Min -> Minimum (schemas/known_layers.yaml:891)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "schemas/known_layers.yaml:882")
+        raise Refused("does not hold: len(data_0) == 2", "schemas/known_layers.yaml:891")
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([not is_constant(x) for x in data_0])",
-            "schemas/known_layers.yaml:882",
+            "schemas/known_layers.yaml:891",
         )
     e.layer(layers.Minimum(), (*data_0,), tops=(min_,))
 
@@ -2192,13 +2192,13 @@ def emit_min_6(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Mul (schemas/known_layers.yaml:936)."""
+    """Mul -> Mul (schemas/known_layers.yaml:945)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:936")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:945")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:936")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:945")
     if A.shape == B.shape:
-        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:936")
+        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:945")
     e.layer(layers.Mul(), (A, B), tops=(C,))
 
 
@@ -2331,13 +2331,13 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> MirrorPad (schemas/known_layers.yaml:904)."""
+    """Pad -> MirrorPad (schemas/known_layers.yaml:913)."""
     pads = e.known(op.pads)
     if op.mode not in ("reflect", "edge"):
-        raise Refused("does not hold: mode in ['reflect', 'edge']", "schemas/known_layers.yaml:904")
+        raise Refused("does not hold: mode in ['reflect', 'edge']", "schemas/known_layers.yaml:913")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     if not min(tuple(min(pair[0], pair[1]) for pair in each)) >= 0:
-        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:908")
+        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:917")
     e.layer(
         layers.MirrorPad(
             paddings=tuple(each[i // 2][i % 2] for i in range(2 * data.rank)),
@@ -2349,13 +2349,13 @@ def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> Pad (schemas/known_layers.yaml:1105)."""
+    """Pad -> Pad (schemas/known_layers.yaml:1114)."""
     pads = e.known(op.pads)
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "schemas/known_layers.yaml:1105")
+        raise Refused("does not hold: mode == 'constant'", "schemas/known_layers.yaml:1114")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     if not min(tuple(min(pair[0], pair[1]) for pair in each)) >= 0:
-        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:1109")
+        raise Refused("nothing is cut off by padding", "schemas/known_layers.yaml:1118")
     e.layer(
         layers.Pad(
             paddings=tuple(each[i // 2][i % 2] for i in range(2 * data.rank)),
@@ -2529,11 +2529,11 @@ def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> ReduceL1 (schemas/known_layers.yaml:1509)."""
+    """ReduceL1 -> ReduceL1 (schemas/known_layers.yaml:1518)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1509")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1518")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1509")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1518")
     e.layer(layers.ReduceL1(axes=op.axes, keepdims=op.keepdims), (data,), tops=(reduced,))
 
 
@@ -2575,14 +2575,14 @@ def emit_reduce_l1_4(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> ReduceMax (schemas/known_layers.yaml:1573)."""
+    """ReduceMax -> ReduceMax (schemas/known_layers.yaml:1582)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
         raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1573")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1582")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1573")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1582")
     e.layer(layers.ReduceMax(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2631,14 +2631,14 @@ def emit_reduce_max_4(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> ReduceMean (schemas/known_layers.yaml:1589)."""
+    """ReduceMean -> ReduceMean (schemas/known_layers.yaml:1598)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
         raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1589")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1598")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1589")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1598")
     e.layer(layers.ReduceMean(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2728,11 +2728,11 @@ def emit_reduce_mean_7(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_min_1(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> ReduceMin (schemas/known_layers.yaml:1605)."""
+    """ReduceMin -> ReduceMin (schemas/known_layers.yaml:1614)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1605")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1614")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1605")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1614")
     e.layer(layers.ReduceMin(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2755,11 +2755,11 @@ def emit_reduce_min_2(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> ReduceSum (schemas/known_layers.yaml:1637)."""
+    """ReduceSum -> ReduceSum (schemas/known_layers.yaml:1646)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1637")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1646")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1637")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1646")
     e.layer(layers.ReduceSum(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
@@ -2954,16 +2954,16 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> StridedSlice (schemas/known_layers.yaml:2086)."""
+    """Slice -> StridedSlice (schemas/known_layers.yaml:2095)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     cut = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     first = tuple(n + data.shape[lib.axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut, strict=True))
     if not min(stride) > 0:
-        raise Refused("does not hold: min(stride) > 0", "schemas/known_layers.yaml:2090")
+        raise Refused("does not hold: min(stride) > 0", "schemas/known_layers.yaml:2099")
     if not min(first) >= 0:
-        raise Refused("does not hold: min(first) >= 0", "schemas/known_layers.yaml:2090")
+        raise Refused("does not hold: min(first) >= 0", "schemas/known_layers.yaml:2099")
     e.layer(
         layers.StridedSlice(
             begin=first,
@@ -3135,7 +3135,7 @@ def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
 
 
 def emit_softplus_1(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> Softplus (schemas/known_layers.yaml:2012)."""
+    """Softplus -> Softplus (schemas/known_layers.yaml:2021)."""
     e.layer(layers.Softplus(), (X,), tops=(Y,))
 
 
@@ -3160,11 +3160,11 @@ def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
 
 
 def emit_squeeze_1(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> Squeeze (schemas/known_layers.yaml:2048)."""
+    """Squeeze -> Squeeze (schemas/known_layers.yaml:2057)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2048")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2057")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2048")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2057")
     e.layer(layers.Squeeze(axis=op.axes), (data,), tops=(squeezed,))
 
 
@@ -3174,13 +3174,13 @@ def emit_squeeze_2(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> No
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Sub (schemas/known_layers.yaml:2104)."""
+    """Sub -> Sub (schemas/known_layers.yaml:2113)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:2104")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:2113")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:2104")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:2113")
     if A.shape == B.shape:
-        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:2104")
+        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:2113")
     e.layer(layers.Sub(), (A, B), tops=(C,))
 
 
@@ -3306,9 +3306,9 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1204)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1213)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1204")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1213")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3343,7 +3343,7 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze_1(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> ExpandDimsND (schemas/known_layers.yaml:489)."""
+    """Unsqueeze -> ExpandDimsND (schemas/known_layers.yaml:498)."""
     axes = e.known(op.axes)
     sorted = lib.normal_axes(axes, expanded.rank)
     e.layer(
@@ -3469,7 +3469,7 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2168)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2177)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
@@ -3484,12 +3484,12 @@ def emit_ceil(e: Emit, op: hub.Ceil, X: Value, Y: Value) -> None:
 
 
 def emit_floor(e: Emit, op: hub.Floor, X: Value, Y: Value) -> None:
-    """Floor -> Floor (schemas/known_layers.yaml:499)."""
+    """Floor -> Floor (schemas/known_layers.yaml:508)."""
     e.layer(layers.Floor(), (X,), tops=(Y,))
 
 
 def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
-    """HardSwish -> HardSwish (schemas/known_layers.yaml:584)."""
+    """HardSwish -> HardSwish (schemas/known_layers.yaml:593)."""
     e.layer(layers.HardSwish(), (X,), tops=(Y,))
 
 
@@ -3501,44 +3501,44 @@ def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: V
 
 
 def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> Reorg (schemas/known_layers.yaml:1708)."""
+    """DepthToSpace -> Reorg (schemas/known_layers.yaml:1717)."""
     if op.mode != "DCR":
-        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:1708")
+        raise Refused("does not hold: mode == 'DCR'", "schemas/known_layers.yaml:1717")
     e.layer(layers.Reorg(stride=op.blocksize, reverse=True), (input,), tops=(output,))
 
 
 def emit_round(e: Emit, op: hub.Round, X: Value, Y: Value) -> None:
-    """Round -> Round (schemas/known_layers.yaml:1953)."""
+    """Round -> Round (schemas/known_layers.yaml:1962)."""
     e.layer(layers.Round(), (X,), tops=(Y,))
 
 
 def emit_sin(e: Emit, op: hub.Sin, input: Value, output: Value) -> None:
-    """Sin -> Sin (schemas/known_layers.yaml:2005)."""
+    """Sin -> Sin (schemas/known_layers.yaml:2014)."""
     e.layer(layers.Sin(), (input,), tops=(output,))
 
 
 def emit_softsign(e: Emit, op: hub.Softsign, input: Value, output: Value) -> None:
-    """Softsign -> Softsign (schemas/known_layers.yaml:2019)."""
+    """Softsign -> Softsign (schemas/known_layers.yaml:2028)."""
     e.layer(layers.Softsign(), (input,), tops=(output,))
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> ResizeBilinear (schemas/known_layers.yaml:1820)."""
+    """Resize -> ResizeBilinear (schemas/known_layers.yaml:1829)."""
     aligned = op.coordinate_transformation_mode == "align_corners"
     between = op.coordinate_transformation_mode in ("half_pixel", "pytorch_half_pixel") and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     corner = op.coordinate_transformation_mode == "asymmetric" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1824")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1833")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1824")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1833")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1824")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1833")
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1824")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1833")
     if not (aligned or between or corner):
-        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:1824")
+        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:1833")
     if not min(Y.shape[2:]) > 1:
-        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:1824")
+        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:1833")
     e.layer(
         layers.ResizeBilinear(
             output_height=Y.shape[2],
@@ -3553,20 +3553,20 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> ResizeNearestNeighbor (schemas/known_layers.yaml:1862)."""
+    """Resize -> ResizeNearestNeighbor (schemas/known_layers.yaml:1871)."""
     aligned = op.coordinate_transformation_mode == "align_corners" and op.nearest_mode == "round_prefer_ceil"
     between = op.coordinate_transformation_mode == "half_pixel" and op.nearest_mode == "round_prefer_ceil" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     corner = op.coordinate_transformation_mode == "asymmetric" and op.nearest_mode == "floor" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1866")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1875")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1866")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1875")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1866")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1875")
     if not (aligned or between or corner):
-        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:1866")
+        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:1875")
     if not min(Y.shape[2:]) > 1:
-        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:1866")
+        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:1875")
     e.layer(
         layers.ResizeNearestNeighbor(
             output_height=Y.shape[2],
@@ -3581,46 +3581,46 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_3(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2282)."""
+    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2291)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2282")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2291")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2282")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2291")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2282")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2291")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2282",
+            "schemas/known_layers.yaml:2291",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2286")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2295")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2286")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2295")
     e.layer(layers.UpsampleDarknet(stride=factor), (X,), tops=(Y,))
 
 
 def emit_resize_4(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:673)."""
+    """Resize -> Interp (schemas/known_layers.yaml:682)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:682")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:682")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:682")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:673",
+            "schemas/known_layers.yaml:682",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:673")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:682")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
 def emit_lp_normalization_1(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> LpNormalization (schemas/known_layers.yaml:755)."""
+    """LpNormalization -> LpNormalization (schemas/known_layers.yaml:764)."""
     e.layer(
         layers.LpNormalization(axis=(lib.axis_of(op.axis, input.rank),), p=op.p),
         (input,),
@@ -3629,13 +3629,13 @@ def emit_lp_normalization_1(e: Emit, op: hub.LpNormalization, input: Value, outp
 
 
 def emit_lp_normalization_2(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
-    """LpNormalization -> Normalize (schemas/known_layers.yaml:1019)."""
+    """LpNormalization -> Normalize (schemas/known_layers.yaml:1028)."""
     if op.p != 2:
-        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: p == 2", "schemas/known_layers.yaml:1028")
     if op.axis not in (1, -3):
-        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: axis in [1, -3]", "schemas/known_layers.yaml:1028")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1019")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1028")
     e.layer(
         layers.Normalize(across_spatial=False, channel_shared=True, eps=1e-10, add_eps_before_sqrt=True),
         (input,),
@@ -3645,54 +3645,54 @@ def emit_lp_normalization_2(e: Emit, op: hub.LpNormalization, input: Value, outp
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> SpaceToDepth (schemas/known_layers.yaml:2033)."""
+    """SpaceToDepth -> SpaceToDepth (schemas/known_layers.yaml:2042)."""
     e.layer(layers.SpaceToDepth(block_size=op.blocksize, data_format="NCHW"), (input,), tops=(output,))
 
 
 def emit_reduce_prod(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value) -> None:
-    """ReduceProd -> ReduceProd (schemas/known_layers.yaml:1621)."""
+    """ReduceProd -> ReduceProd (schemas/known_layers.yaml:1630)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1621")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1630")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1621")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1630")
     e.layer(layers.ReduceProd(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
 def emit_selu(e: Emit, op: hub.Selu, X: Value, Y: Value) -> None:
-    """Selu -> SeLU (schemas/known_layers.yaml:1980)."""
+    """Selu -> SeLU (schemas/known_layers.yaml:1989)."""
     e.layer(layers.SeLU(lambda_=op.gamma, alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_reduce_l2(e: Emit, op: hub.ReduceL2, data: Value, reduced: Value) -> None:
-    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:1525)."""
+    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:1534)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1525")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1534")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1525")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1534")
     e.layer(layers.ReduceL2(axes=op.axes, keepdims=op.keepdims), (data,), tops=(reduced,))
 
 
 def emit_reduce_log_sum_exp(e: Emit, op: hub.ReduceLogSumExp, data: Value, reduced: Value) -> None:
-    """ReduceLogSumExp -> ReduceLogsumexp (schemas/known_layers.yaml:1557)."""
+    """ReduceLogSumExp -> ReduceLogsumexp (schemas/known_layers.yaml:1566)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1557")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:1566")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1557")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:1566")
     e.layer(layers.ReduceLogsumexp(axis=op.axes, keepdims=op.keepdims == 1), (data,), tops=(reduced,))
 
 
 def emit_thresholded_relu(e: Emit, op: hub.ThresholdedRelu, X: Value, Y: Value) -> None:
-    """ThresholdedRelu -> ThresholdedReLU (schemas/known_layers.yaml:2180)."""
+    """ThresholdedRelu -> ThresholdedReLU (schemas/known_layers.yaml:2189)."""
     e.layer(layers.ThresholdedReLU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_log_softmax(e: Emit, op: hub.LogSoftmax, input: Value, output: Value) -> None:
-    """LogSoftmax -> LogSoftmax (schemas/known_layers.yaml:739)."""
+    """LogSoftmax -> LogSoftmax (schemas/known_layers.yaml:748)."""
     e.layer(layers.LogSoftmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1946)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3736,7 +3736,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:188"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1284"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1293"),
             Alternative(emit_average_pool_2, "bvlc/mapping.yaml:201"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:210"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:230"),
@@ -3756,7 +3756,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2435"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2444"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3808,7 +3808,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Div: Rule(
         (
-            Alternative(emit_div_1, "schemas/known_layers.yaml:471"),
+            Alternative(emit_div_1, "schemas/known_layers.yaml:480"),
             Alternative(emit_div_2, "bvlc/mapping.yaml:577"),
             Alternative(emit_div_3, "bvlc/mapping.yaml:581"),
             Alternative(emit_div_4, "bvlc/mapping.yaml:585"),
@@ -3846,7 +3846,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "schemas/known_layers.yaml:529"),
+            Alternative(emit_gemm_1, "schemas/known_layers.yaml:538"),
             Alternative(emit_gemm_2, "bvlc/mapping.yaml:692"),
             Alternative(emit_gemm_3, "bvlc/mapping.yaml:694"),
             Alternative(emit_gemm_4, "bvlc/mapping.yaml:699"),
@@ -3871,7 +3871,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:798"),)),
     hub.HardSigmoid: Rule(
         (
-            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:564"),
+            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:573"),
             Alternative(emit_hard_sigmoid_2, "bvlc_master/mapping.yaml:11"),
             Alternative(emit_hard_sigmoid_3, "bvlc/mapping.yaml:802"),
         ),
@@ -3885,7 +3885,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:825"),)),
     hub.LayerNormalization: Rule(
         (
-            Alternative(emit_layer_normalization_1, "schemas/known_layers.yaml:722"),
+            Alternative(emit_layer_normalization_1, "schemas/known_layers.yaml:731"),
             Alternative(emit_layer_normalization_2, "bvlc/mapping.yaml:858"),
             Alternative(emit_layer_normalization_3, "bvlc/mapping.yaml:876"),
         ),
@@ -3904,7 +3904,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:943"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:832"),
+            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:841"),
             Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:948"),
             Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:956"),
             Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:965"),
@@ -3916,7 +3916,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "schemas/known_layers.yaml:869"),
+            Alternative(emit_max_1, "schemas/known_layers.yaml:878"),
             Alternative(emit_max_2, "bvlc/mapping.yaml:992"),
             Alternative(emit_max_3, "bvlc/mapping.yaml:994"),
             Alternative(emit_max_4, "bvlc/mapping.yaml:997"),
@@ -3928,7 +3928,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1300"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1309"),
             Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1031"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1042"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1047"),
@@ -3948,7 +3948,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "schemas/known_layers.yaml:882"),
+            Alternative(emit_min_1, "schemas/known_layers.yaml:891"),
             Alternative(emit_min_2, "bvlc/mapping.yaml:1117"),
             Alternative(emit_min_3, "bvlc/mapping.yaml:1119"),
             Alternative(emit_min_4, "bvlc/mapping.yaml:1121"),
@@ -3958,7 +3958,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "schemas/known_layers.yaml:936"),
+            Alternative(emit_mul_1, "schemas/known_layers.yaml:945"),
             Alternative(emit_mul_2, "bvlc/mapping.yaml:1136"),
             Alternative(emit_mul_3, "bvlc/mapping.yaml:1140"),
             Alternative(emit_mul_4, "bvlc/mapping.yaml:1142"),
@@ -3980,8 +3980,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:904"),
-            Alternative(emit_pad_2, "schemas/known_layers.yaml:1105"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:913"),
+            Alternative(emit_pad_2, "schemas/known_layers.yaml:1114"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1209"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1211"),
             Alternative(emit_pad_5, "bvlc/mapping.yaml:1215"),
@@ -4012,7 +4012,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1276"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "schemas/known_layers.yaml:1509"),
+            Alternative(emit_reduce_l1_1, "schemas/known_layers.yaml:1518"),
             Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1284"),
             Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1287"),
             Alternative(emit_reduce_l1_4, "bvlc/mapping.yaml:1291"),
@@ -4020,7 +4020,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "schemas/known_layers.yaml:1573"),
+            Alternative(emit_reduce_max_1, "schemas/known_layers.yaml:1582"),
             Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1310"),
             Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1312"),
             Alternative(emit_reduce_max_4, "bvlc/mapping.yaml:1317"),
@@ -4028,7 +4028,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "schemas/known_layers.yaml:1589"),
+            Alternative(emit_reduce_mean_1, "schemas/known_layers.yaml:1598"),
             Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1338"),
             Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1340"),
             Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1343"),
@@ -4039,13 +4039,13 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.ReduceMin: Rule(
         (
-            Alternative(emit_reduce_min_1, "schemas/known_layers.yaml:1605"),
+            Alternative(emit_reduce_min_1, "schemas/known_layers.yaml:1614"),
             Alternative(emit_reduce_min_2, "bvlc/mapping.yaml:1368"),
         ),
     ),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "schemas/known_layers.yaml:1637"),
+            Alternative(emit_reduce_sum_1, "schemas/known_layers.yaml:1646"),
             Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1375"),
             Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1377"),
             Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1380"),
@@ -4075,7 +4075,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2086"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2095"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1501"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1503"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1508"),
@@ -4088,7 +4088,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1546"),)),
     hub.Softplus: Rule(
         (
-            Alternative(emit_softplus_1, "schemas/known_layers.yaml:2012"),
+            Alternative(emit_softplus_1, "schemas/known_layers.yaml:2021"),
             Alternative(emit_softplus_2, "bvlc/mapping.yaml:1551"),
         ),
     ),
@@ -4096,13 +4096,13 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1564"),)),
     hub.Squeeze: Rule(
         (
-            Alternative(emit_squeeze_1, "schemas/known_layers.yaml:2048"),
+            Alternative(emit_squeeze_1, "schemas/known_layers.yaml:2057"),
             Alternative(emit_squeeze_2, "bvlc/mapping.yaml:1569"),
         ),
     ),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "schemas/known_layers.yaml:2104"),
+            Alternative(emit_sub_1, "schemas/known_layers.yaml:2113"),
             Alternative(emit_sub_2, "bvlc/mapping.yaml:1574"),
             Alternative(emit_sub_3, "bvlc/mapping.yaml:1577"),
             Alternative(emit_sub_4, "bvlc/mapping.yaml:1581"),
@@ -4129,7 +4129,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1204"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:1213"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1649"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1654"),
@@ -4137,7 +4137,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Unsqueeze: Rule(
         (
-            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:489"),
+            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:498"),
             Alternative(emit_unsqueeze_2, "bvlc/mapping.yaml:1666"),
         ),
     ),
@@ -4150,40 +4150,40 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2168"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2177"),)),
     hub.Atan: Rule((Alternative(emit_atan, "schemas/known_layers.yaml:19"),)),
     hub.Ceil: Rule((Alternative(emit_ceil, "schemas/known_layers.yaml:198"),)),
-    hub.Floor: Rule((Alternative(emit_floor, "schemas/known_layers.yaml:499"),)),
-    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:584"),)),
+    hub.Floor: Rule((Alternative(emit_floor, "schemas/known_layers.yaml:508"),)),
+    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:593"),)),
     hub.DepthToSpace: Rule(
         (
             Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:290"),
-            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:1708"),
+            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:1717"),
         ),
     ),
-    hub.Round: Rule((Alternative(emit_round, "schemas/known_layers.yaml:1953"),)),
-    hub.Sin: Rule((Alternative(emit_sin, "schemas/known_layers.yaml:2005"),)),
-    hub.Softsign: Rule((Alternative(emit_softsign, "schemas/known_layers.yaml:2019"),)),
+    hub.Round: Rule((Alternative(emit_round, "schemas/known_layers.yaml:1962"),)),
+    hub.Sin: Rule((Alternative(emit_sin, "schemas/known_layers.yaml:2014"),)),
+    hub.Softsign: Rule((Alternative(emit_softsign, "schemas/known_layers.yaml:2028"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:1820"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:1862"),
-            Alternative(emit_resize_3, "schemas/known_layers.yaml:2282"),
-            Alternative(emit_resize_4, "schemas/known_layers.yaml:673"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:1829"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:1871"),
+            Alternative(emit_resize_3, "schemas/known_layers.yaml:2291"),
+            Alternative(emit_resize_4, "schemas/known_layers.yaml:682"),
         ),
     ),
     hub.LpNormalization: Rule(
         (
-            Alternative(emit_lp_normalization_1, "schemas/known_layers.yaml:755"),
-            Alternative(emit_lp_normalization_2, "schemas/known_layers.yaml:1019"),
+            Alternative(emit_lp_normalization_1, "schemas/known_layers.yaml:764"),
+            Alternative(emit_lp_normalization_2, "schemas/known_layers.yaml:1028"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2033"),)),
-    hub.ReduceProd: Rule((Alternative(emit_reduce_prod, "schemas/known_layers.yaml:1621"),)),
-    hub.Selu: Rule((Alternative(emit_selu, "schemas/known_layers.yaml:1980"),)),
-    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:1525"),)),
-    hub.ReduceLogSumExp: Rule((Alternative(emit_reduce_log_sum_exp, "schemas/known_layers.yaml:1557"),)),
-    hub.ThresholdedRelu: Rule((Alternative(emit_thresholded_relu, "schemas/known_layers.yaml:2180"),)),
-    hub.LogSoftmax: Rule((Alternative(emit_log_softmax, "schemas/known_layers.yaml:739"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1946"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2042"),)),
+    hub.ReduceProd: Rule((Alternative(emit_reduce_prod, "schemas/known_layers.yaml:1630"),)),
+    hub.Selu: Rule((Alternative(emit_selu, "schemas/known_layers.yaml:1989"),)),
+    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:1534"),)),
+    hub.ReduceLogSumExp: Rule((Alternative(emit_reduce_log_sum_exp, "schemas/known_layers.yaml:1566"),)),
+    hub.ThresholdedRelu: Rule((Alternative(emit_thresholded_relu, "schemas/known_layers.yaml:2189"),)),
+    hub.LogSoftmax: Rule((Alternative(emit_log_softmax, "schemas/known_layers.yaml:748"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
 }

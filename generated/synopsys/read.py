@@ -286,9 +286,18 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (bvlc/mapping.yaml:1893)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:403)."""
     bottom = r.one_bottom()
-    r.top(0, r.value(hub.Identity(), (bottom,)))
+    dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
+    scale_train = param.scale_train if param.scale_train is not None else True
+    r.top(
+        0,
+        (
+            r.value(hub.Identity(), (bottom,))
+            if scale_train
+            else r.value(hub.Mul(), (bottom, 1 - dropout_ratio))
+        ),
+    )
 
 
 def read_dummy_data(r: Read, param: layers.DummyData) -> None:
@@ -628,7 +637,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1272)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1281)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -677,7 +686,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2185",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1280")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1289")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -730,7 +739,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1272")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1281")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -1033,7 +1042,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2160)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2169)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1126,62 +1135,62 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_div(r: Read, param: layers.Div) -> None:
-    """What layer Div computes (schemas/known_layers.yaml:464)."""
+    """What layer Div computes (schemas/known_layers.yaml:473)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:467")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:476")
     r.top(0, r.value(hub.Div(), (bottoms[0], bottoms[1])))
 
 
 def read_floor(r: Read, param: layers.Floor) -> None:
-    """What layer Floor computes (schemas/known_layers.yaml:497)."""
+    """What layer Floor computes (schemas/known_layers.yaml:506)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Floor(), (bottom,)))
 
 
 def read_hard_swish(r: Read, param: layers.HardSwish) -> None:
-    """What layer HardSwish computes (schemas/known_layers.yaml:581)."""
+    """What layer HardSwish computes (schemas/known_layers.yaml:590)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_maximum(r: Read, param: layers.Maximum) -> None:
-    """What layer Maximum computes (schemas/known_layers.yaml:862)."""
+    """What layer Maximum computes (schemas/known_layers.yaml:871)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:865")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:874")
     r.top(0, r.value(hub.Max(), (bottoms[0], bottoms[1])))
 
 
 def read_minimum(r: Read, param: layers.Minimum) -> None:
-    """What layer Minimum computes (schemas/known_layers.yaml:875)."""
+    """What layer Minimum computes (schemas/known_layers.yaml:884)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:878")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:887")
     r.top(0, r.value(hub.Min(), (bottoms[0], bottoms[1])))
 
 
 def read_mul(r: Read, param: layers.Mul) -> None:
-    """What layer Mul computes (schemas/known_layers.yaml:929)."""
+    """What layer Mul computes (schemas/known_layers.yaml:938)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:932")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:941")
     r.top(0, r.value(hub.Mul(), (bottoms[0], bottoms[1])))
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:1685)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:1694)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:1689")
+        raise Refused("stride is due", "schemas/known_layers.yaml:1698")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1690")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1699")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:1691")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:1700")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1189,9 +1198,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1702")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1711")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1702")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1711")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1201,43 +1210,43 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1685")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1694")
 
 
 def read_round(r: Read, param: layers.Round) -> None:
-    """What layer Round computes (schemas/known_layers.yaml:1951)."""
+    """What layer Round computes (schemas/known_layers.yaml:1960)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Round(), (bottom,)))
 
 
 def read_sin(r: Read, param: layers.Sin) -> None:
-    """What layer Sin computes (schemas/known_layers.yaml:2003)."""
+    """What layer Sin computes (schemas/known_layers.yaml:2012)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sin(), (bottom,)))
 
 
 def read_softplus(r: Read, param: layers.Softplus) -> None:
-    """What layer Softplus computes (schemas/known_layers.yaml:2010)."""
+    """What layer Softplus computes (schemas/known_layers.yaml:2019)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softplus(), (bottom,)))
 
 
 def read_softsign(r: Read, param: layers.Softsign) -> None:
-    """What layer Softsign computes (schemas/known_layers.yaml:2017)."""
+    """What layer Softsign computes (schemas/known_layers.yaml:2026)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softsign(), (bottom,)))
 
 
 def read_sub(r: Read, param: layers.Sub) -> None:
-    """What layer Sub computes (schemas/known_layers.yaml:2097)."""
+    """What layer Sub computes (schemas/known_layers.yaml:2106)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2100")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2109")
     r.top(0, r.value(hub.Sub(), (bottoms[0], bottoms[1])))
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:651)."""
+    """What layer Interp computes (schemas/known_layers.yaml:660)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1248,27 +1257,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     full_zoom_factor = param.full_zoom_factor if param.full_zoom_factor is not None else 1
     align_corners = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:662")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:671")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:663")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:663")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:664")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:673")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:665")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:666")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:675")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:667")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:676")
     part = (
         r.value(
             hub.Slice(
@@ -1296,14 +1305,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1988)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:1996")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1316,7 +1325,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2419)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2428)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1328,12 +1337,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2422",
+            "schemas/known_layers.yaml:2431",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2422",
+            "schemas/known_layers.yaml:2431",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1341,10 +1350,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2423",
+            "schemas/known_layers.yaml:2432",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2424")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2433")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1361,16 +1370,16 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1194)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1203)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1199")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1208")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1000)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1009)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1378,9 +1387,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = param.add_eps_before_sqrt if param.add_eps_before_sqrt is not None else True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1006")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1015")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1008")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1017")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1413,13 +1422,13 @@ def read_depth_to_space(r: Read, param: layers.DepthToSpace) -> None:
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2273)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2282)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2276")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2285")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2276")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2285")
     s = float(stride)
     r.top(
         0,
@@ -1436,7 +1445,7 @@ def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
 
 
 def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -> None:
-    """What layer ResizeNearestNeighbor computes (schemas/known_layers.yaml:1845)."""
+    """What layer ResizeNearestNeighbor computes (schemas/known_layers.yaml:1854)."""
     bottom = r.one_bottom()
     align_corners = param.align_corners if param.align_corners is not None else False
     output_height = param.output_height if param.output_height is not None else 0
@@ -1448,18 +1457,18 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
     if bottom.rank != 4:
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:1848",
+            "schemas/known_layers.yaml:1857",
         )
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:1848",
+            "schemas/known_layers.yaml:1857",
         )
     if (align_corners and half_pixel_centers):
-        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:1849")
+        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:1858")
     sizes = (output_height if param.output_height is not None else int(bottom.shape[2] * scale_height), output_width if param.output_width is not None else int(bottom.shape[3] * scale_width))
     if not min(sizes) > 1:
-        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:1850")
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:1859")
     if align_corners:
         r.top(
             0,
@@ -1505,40 +1514,40 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1845")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1854")
 
 
 def read_space_to_depth(r: Read, param: layers.SpaceToDepth) -> None:
-    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2026)."""
+    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2035)."""
     bottom = r.one_bottom()
     block_size = param.block_size if param.block_size is not None else 0
     data_format = param.data_format if param.data_format is not None else "NHWC"
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs",
-            "schemas/known_layers.yaml:2029",
+            "schemas/known_layers.yaml:2038",
         )
     r.top(0, r.value(hub.SpaceToDepth(blocksize=block_size), (bottom,)))
 
 
 def read_pad(r: Read, param: layers.Pad) -> None:
-    """What layer Pad computes (schemas/known_layers.yaml:1095)."""
+    """What layer Pad computes (schemas/known_layers.yaml:1104)."""
     bottom = r.one_bottom()
     paddings = param.paddings
     constant_values = param.constant_values if param.constant_values is not None else 0.0
     if len(paddings) != 2 * bottom.rank:
-        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1098")
+        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1107")
     begins = tuple(paddings[2 * i] for i in range(bottom.rank))
     ends = tuple(paddings[2 * i + 1] for i in range(bottom.rank))
     r.top(0, r.value(hub.Pad(pads=begins + ends, constant_value=constant_values), (bottom,)))
 
 
 def read_stack(r: Read, param: layers.Stack) -> None:
-    """What layer Stack computes (schemas/known_layers.yaml:2057)."""
+    """What layer Stack computes (schemas/known_layers.yaml:2066)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     if not all(tuple(b.shape == bottoms[0].shape for b in bottoms)):
-        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2060")
+        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2069")
     along = lib.axis_of(axis, bottoms[0].rank + 1)
     r.top(
         0,
@@ -1550,7 +1559,7 @@ def read_stack(r: Read, param: layers.Stack) -> None:
 
 
 def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
-    """What layer ResizeBilinear computes (schemas/known_layers.yaml:1804)."""
+    """What layer ResizeBilinear computes (schemas/known_layers.yaml:1813)."""
     bottom = r.one_bottom()
     align_corners = param.align_corners if param.align_corners is not None else False
     output_height = param.output_height if param.output_height is not None else 0
@@ -1563,18 +1572,18 @@ def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
     if bottom.rank != 4:
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:1807",
+            "schemas/known_layers.yaml:1816",
         )
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:1807",
+            "schemas/known_layers.yaml:1816",
         )
     if ((align_corners and half_pixel_centers) or (align_corners and pytorch_half_pixel) or (half_pixel_centers and pytorch_half_pixel)):
-        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:1808")
+        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:1817")
     sizes = (output_height if param.output_height is not None else int(bottom.shape[2] * scale_height), output_width if param.output_width is not None else int(bottom.shape[3] * scale_width))
     if not min(sizes) > 1:
-        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:1810")
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:1819")
     if align_corners or half_pixel_centers or pytorch_half_pixel:
         r.top(
             0,
@@ -1603,61 +1612,61 @@ def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1804")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1813")
 
 
 def read_reduce_sum(r: Read, param: layers.ReduceSum) -> None:
-    """What layer ReduceSum computes (schemas/known_layers.yaml:1630)."""
+    """What layer ReduceSum computes (schemas/known_layers.yaml:1639)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1633")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1642")
     r.top(0, r.value(hub.ReduceSum(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_max(r: Read, param: layers.ReduceMax) -> None:
-    """What layer ReduceMax computes (schemas/known_layers.yaml:1566)."""
+    """What layer ReduceMax computes (schemas/known_layers.yaml:1575)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1569")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1578")
     r.top(0, r.value(hub.ReduceMax(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_min(r: Read, param: layers.ReduceMin) -> None:
-    """What layer ReduceMin computes (schemas/known_layers.yaml:1598)."""
+    """What layer ReduceMin computes (schemas/known_layers.yaml:1607)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1601")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1610")
     r.top(0, r.value(hub.ReduceMin(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_prod(r: Read, param: layers.ReduceProd) -> None:
-    """What layer ReduceProd computes (schemas/known_layers.yaml:1614)."""
+    """What layer ReduceProd computes (schemas/known_layers.yaml:1623)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1617")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1626")
     r.top(0, r.value(hub.ReduceProd(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_mean(r: Read, param: layers.ReduceMean) -> None:
-    """What layer ReduceMean computes (schemas/known_layers.yaml:1582)."""
+    """What layer ReduceMean computes (schemas/known_layers.yaml:1591)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1585")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1594")
     r.top(0, r.value(hub.ReduceMean(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_se_lu(r: Read, param: layers.SeLU) -> None:
-    """What layer SeLU computes (schemas/known_layers.yaml:1975)."""
+    """What layer SeLU computes (schemas/known_layers.yaml:1984)."""
     bottom = r.one_bottom()
     lambda_ = param.lambda_ if param.lambda_ is not None else 1.05070102
     alpha = param.alpha if param.alpha is not None else 1.67326319
@@ -1665,16 +1674,16 @@ def read_se_lu(r: Read, param: layers.SeLU) -> None:
 
 
 def read_unstack(r: Read, param: layers.Unstack) -> None:
-    """What layer Unstack computes (schemas/known_layers.yaml:2216)."""
+    """What layer Unstack computes (schemas/known_layers.yaml:2225)."""
     tops = r.tops
     bottom = r.one_bottom()
     num = param.num if param.num is not None else 0
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
     if num not in (0, bottom.shape[along]):
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2221")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2230")
     if len(tops) != bottom.shape[along]:
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2221")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2230")
     r.all_tops(
         [r.value(
             hub.Squeeze(axes=(along,)),
@@ -1684,17 +1693,17 @@ def read_unstack(r: Read, param: layers.Unstack) -> None:
 
 
 def read_mirror_pad(r: Read, param: layers.MirrorPad) -> None:
-    """What layer MirrorPad computes (schemas/known_layers.yaml:891)."""
+    """What layer MirrorPad computes (schemas/known_layers.yaml:900)."""
     bottom = r.one_bottom()
     paddings = param.paddings
     constant_values = param.constant_values if param.constant_values is not None else 0.0
     mode = param.mode if param.mode is not None else "CONSTANT"
     if len(paddings) != 2 * bottom.rank:
-        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:894")
+        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:903")
     if mode not in ("CONSTANT", "REFLECT", "EDGE"):
-        raise Refused("mode is CONSTANT, REFLECT or EDGE", "schemas/known_layers.yaml:895")
+        raise Refused("mode is CONSTANT, REFLECT or EDGE", "schemas/known_layers.yaml:904")
     if not (mode == "CONSTANT" or constant_values == 0):
-        raise Refused("constant_values is for CONSTANT", "schemas/known_layers.yaml:896")
+        raise Refused("constant_values is for CONSTANT", "schemas/known_layers.yaml:905")
     begins = tuple(paddings[2 * i] for i in range(bottom.rank))
     ends = tuple(paddings[2 * i + 1] for i in range(bottom.rank))
     how = "constant" if mode == "CONSTANT" else "edge" if mode == "EDGE" else "reflect"
@@ -1702,14 +1711,14 @@ def read_mirror_pad(r: Read, param: layers.MirrorPad) -> None:
 
 
 def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
-    """What layer ExpandDimsND computes (schemas/known_layers.yaml:479)."""
+    """What layer ExpandDimsND computes (schemas/known_layers.yaml:488)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:482")
+        raise Refused("axis is due", "schemas/known_layers.yaml:491")
     places = tuple(a if a >= 0 else a + bottom.rank + 1 for a in axis)
     if not all(tuple(places[i] <= places[i + 1] for i in range(len(places) - 1))):
-        raise Refused("axis must rise", "schemas/known_layers.yaml:483")
+        raise Refused("axis must rise", "schemas/known_layers.yaml:492")
     r.top(
         0,
         r.value(
@@ -1720,16 +1729,16 @@ def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
 
 
 def read_squeeze(r: Read, param: layers.Squeeze) -> None:
-    """What layer Squeeze computes (schemas/known_layers.yaml:2041)."""
+    """What layer Squeeze computes (schemas/known_layers.yaml:2050)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2044")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2053")
     r.top(0, r.value(hub.Squeeze(axes=axis), (bottom,)))
 
 
 def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
-    """What layer StridedSlice computes (schemas/known_layers.yaml:2078)."""
+    """What layer StridedSlice computes (schemas/known_layers.yaml:2087)."""
     bottom = r.one_bottom()
     begin = param.begin
     end = param.end
@@ -1738,25 +1747,25 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
     if not len(axes) > 0:
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2081",
+            "schemas/known_layers.yaml:2090",
         )
     if len(begin) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2081",
+            "schemas/known_layers.yaml:2090",
         )
     if len(end) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2081",
+            "schemas/known_layers.yaml:2090",
         )
     if len(strides) not in (0, len(axes)):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2081",
+            "schemas/known_layers.yaml:2090",
         )
     if not min(begin) >= 0:
-        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2082")
+        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2091")
     r.top(
         0,
         r.value(
@@ -1772,23 +1781,23 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
 
 
 def read_piece(r: Read, param: layers.Piece) -> None:
-    """What layer Piece computes (schemas/known_layers.yaml:1213)."""
+    """What layer Piece computes (schemas/known_layers.yaml:1222)."""
     bottom = r.one_bottom()
     begin = param.begin
     size = param.size
     if len(begin) != bottom.rank:
-        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1216")
+        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1225")
     if len(size) != bottom.rank:
-        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1216")
+        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1225")
     if not min(begin) >= 0:
         raise Refused(
             "begin is not negative, size is positive, or -1 for all that is left",
-            "schemas/known_layers.yaml:1217",
+            "schemas/known_layers.yaml:1226",
         )
     if not all(tuple(n > 0 or n == -1 for n in size)):
         raise Refused(
             "begin is not negative, size is positive, or -1 for all that is left",
-            "schemas/known_layers.yaml:1217",
+            "schemas/known_layers.yaml:1226",
         )
     ends = tuple(b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape, strict=True))
     r.top(
@@ -1801,28 +1810,28 @@ def read_piece(r: Read, param: layers.Piece) -> None:
 
 
 def read_gemm(r: Read, param: layers.Gemm) -> None:
-    """What layer Gemm computes (schemas/known_layers.yaml:516)."""
+    """What layer Gemm computes (schemas/known_layers.yaml:525)."""
     bottoms = r.bottoms
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 1.0
     transA = param.transA if param.transA is not None else 0
     transB = param.transB if param.transB is not None else 0
     if len(bottoms) != 3:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:522")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:531")
     if bottoms[0].rank != 2:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:522")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:531")
     if bottoms[1].rank != 2:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:522")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:531")
     if not transA <= 1:
-        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:523")
+        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:532")
     if not transB <= 1:
-        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:523")
+        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:532")
     rows = bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]
     columns = bottoms[1].shape[0] if transB == 1 else bottoms[1].shape[1]
     if bottoms[2].shape not in ((rows, columns), (rows, 1), (1, columns), (1,)):
         raise Refused(
             "what is added has the shape of the product, one of its sides, or is one number",
-            "schemas/known_layers.yaml:524",
+            "schemas/known_layers.yaml:533",
         )
     r.top(
         0,
@@ -1834,37 +1843,37 @@ def read_gemm(r: Read, param: layers.Gemm) -> None:
 
 
 def read_reduce_l1(r: Read, param: layers.ReduceL1) -> None:
-    """What layer ReduceL1 computes (schemas/known_layers.yaml:1502)."""
+    """What layer ReduceL1 computes (schemas/known_layers.yaml:1511)."""
     bottom = r.one_bottom()
     axes = param.axes
     keepdims = param.keepdims if param.keepdims is not None else 1
     if not len(axes) > 0:
-        raise Refused("axes is due", "schemas/known_layers.yaml:1505")
+        raise Refused("axes is due", "schemas/known_layers.yaml:1514")
     r.top(0, r.value(hub.ReduceL1(axes=axes, keepdims=1 if keepdims == 1 else 0), (bottom,)))
 
 
 def read_reduce_l2(r: Read, param: layers.ReduceL2) -> None:
-    """What layer ReduceL2 computes (schemas/known_layers.yaml:1518)."""
+    """What layer ReduceL2 computes (schemas/known_layers.yaml:1527)."""
     bottom = r.one_bottom()
     axes = param.axes
     keepdims = param.keepdims if param.keepdims is not None else 1
     if not len(axes) > 0:
-        raise Refused("axes is due", "schemas/known_layers.yaml:1521")
+        raise Refused("axes is due", "schemas/known_layers.yaml:1530")
     r.top(0, r.value(hub.ReduceL2(axes=axes, keepdims=1 if keepdims == 1 else 0), (bottom,)))
 
 
 def read_reduce_logsumexp(r: Read, param: layers.ReduceLogsumexp) -> None:
-    """What layer ReduceLogsumexp computes (schemas/known_layers.yaml:1550)."""
+    """What layer ReduceLogsumexp computes (schemas/known_layers.yaml:1559)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1553")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1562")
     r.top(0, r.value(hub.ReduceLogSumExp(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
-    """What layer HardSigmoid computes (schemas/known_layers.yaml:559)."""
+    """What layer HardSigmoid computes (schemas/known_layers.yaml:568)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.2
     beta = param.beta if param.beta is not None else 0.5
@@ -1872,18 +1881,18 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_thresholded_re_lu(r: Read, param: layers.ThresholdedReLU) -> None:
-    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2176)."""
+    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2185)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     r.top(0, r.value(hub.ThresholdedRelu(alpha=alpha), (bottom,)))
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1901)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1910)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1904")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1913")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -1900,28 +1909,28 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_lp_normalization(r: Read, param: layers.LpNormalization) -> None:
-    """What layer LpNormalization computes (schemas/known_layers.yaml:747)."""
+    """What layer LpNormalization computes (schemas/known_layers.yaml:756)."""
     bottom = r.one_bottom()
     axis = param.axis
     p = param.p if param.p is not None else 2
     if len(axis) != 1:
-        raise Refused("one axis is due", "schemas/known_layers.yaml:750")
+        raise Refused("one axis is due", "schemas/known_layers.yaml:759")
     if p not in (1, 2):
-        raise Refused("p is 1 or 2", "schemas/known_layers.yaml:751")
+        raise Refused("p is 1 or 2", "schemas/known_layers.yaml:760")
     r.top(0, r.value(hub.LpNormalization(axis=lib.axis_of(axis[0], bottom.rank), p=p), (bottom,)))
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:819)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:828)."""
     bottoms = r.bottoms
     transpose_a = param.transpose_a if param.transpose_a is not None else False
     transpose_b = param.transpose_b if param.transpose_b is not None else False
     if len(bottoms) != 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:822")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:831")
     if not bottoms[0].rank == bottoms[1].rank >= 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:822")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:831")
     if bottoms[0].shape[: bottoms[0].rank - 2] != bottoms[1].shape[: bottoms[1].rank - 2]:
-        raise Refused("the batches must be equal", "schemas/known_layers.yaml:823")
+        raise Refused("the batches must be equal", "schemas/known_layers.yaml:832")
     swap = tuple(i for i in range(bottoms[0].rank - 2)) + (bottoms[0].rank - 1, bottoms[0].rank - 2)
     a = r.value(hub.Transpose(perm=swap), (bottoms[0],)) if transpose_a else bottoms[0]
     b = r.value(hub.Transpose(perm=swap), (bottoms[1],)) if transpose_b else bottoms[1]
@@ -1929,19 +1938,19 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
-    """What layer GatherV2 computes (schemas/known_layers.yaml:506)."""
+    """What layer GatherV2 computes (schemas/known_layers.yaml:515)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     batch_flag = param.batch_flag if param.batch_flag is not None else False
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due, data and indices; batch_flag is not known",
-            "schemas/known_layers.yaml:509",
+            "schemas/known_layers.yaml:518",
         )
     if batch_flag:
         raise Refused(
             "two bottoms are due, data and indices; batch_flag is not known",
-            "schemas/known_layers.yaml:509",
+            "schemas/known_layers.yaml:518",
         )
     r.top(
         0,
@@ -1953,7 +1962,7 @@ def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
 
 
 def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
-    """What layer ScaledTanH computes (schemas/known_layers.yaml:1960)."""
+    """What layer ScaledTanH computes (schemas/known_layers.yaml:1969)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.0
     beta = param.beta if param.beta is not None else 0.0
@@ -1961,14 +1970,14 @@ def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
 
 
 def read_log_softmax(r: Read, param: layers.LogSoftmax) -> None:
-    """What layer LogSoftmax computes (schemas/known_layers.yaml:734)."""
+    """What layer LogSoftmax computes (schemas/known_layers.yaml:743)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     r.top(0, r.value(hub.LogSoftmax(axis=lib.axis_of(axis, bottom.rank)), (bottom,)))
 
 
 def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
-    """What layer LayerNorm computes (schemas/known_layers.yaml:711)."""
+    """What layer LayerNorm computes (schemas/known_layers.yaml:720)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     eps = param.eps if param.eps is not None else 1e-05
@@ -1976,7 +1985,7 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
     if len(blobs) != (2 if elementwise_affine else 0):
         raise Refused(
             "elementwise_affine and the number of blobs do not fit",
-            "schemas/known_layers.yaml:714",
+            "schemas/known_layers.yaml:723",
         )
     own = bottom.shape[1:]
     factor = lib.in_shape(blobs[0], own) if elementwise_affine else lib.full(own, 1.0)
@@ -1985,17 +1994,17 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1937)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1942")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
     r.top(
         0,
         r.value(
@@ -2061,7 +2070,12 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
-    "Dropout": Reader(read_dropout, "bvlc/mapping.yaml:1893", (), ("dropout_ratio",)),
+    "Dropout": Reader(
+        read_dropout,
+        "schemas/known_layers.yaml:403",
+        ("dropout_ratio", "scale_train"),
+        ("dropout_ratio",),
+    ),
     "DummyData": Reader(
         read_dummy_data,
         "bvlc/mapping.yaml:1898",
@@ -2151,7 +2165,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2146", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1281",
         (
             "pool",
             "kernel_size",
@@ -2195,7 +2209,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2392", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2160", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2169", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
     "Add": Reader(read_add, "schemas/known_layers.yaml:4", (), ()),
     "Atan": Reader(read_atan, "schemas/known_layers.yaml:17", (), ()),
@@ -2221,21 +2235,21 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Div": Reader(read_div, "schemas/known_layers.yaml:464", (), ()),
-    "Floor": Reader(read_floor, "schemas/known_layers.yaml:497", (), ()),
-    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:581", (), ()),
-    "Maximum": Reader(read_maximum, "schemas/known_layers.yaml:862", (), ()),
-    "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:875", (), ()),
-    "Mul": Reader(read_mul, "schemas/known_layers.yaml:929", (), ()),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1685", ("stride", "reverse"), ()),
-    "Round": Reader(read_round, "schemas/known_layers.yaml:1951", (), ()),
-    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2003", (), ()),
-    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2010", (), ()),
-    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2017", (), ()),
-    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2097", (), ()),
+    "Div": Reader(read_div, "schemas/known_layers.yaml:473", (), ()),
+    "Floor": Reader(read_floor, "schemas/known_layers.yaml:506", (), ()),
+    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:590", (), ()),
+    "Maximum": Reader(read_maximum, "schemas/known_layers.yaml:871", (), ()),
+    "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:884", (), ()),
+    "Mul": Reader(read_mul, "schemas/known_layers.yaml:938", (), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1694", ("stride", "reverse"), ()),
+    "Round": Reader(read_round, "schemas/known_layers.yaml:1960", (), ()),
+    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2012", (), ()),
+    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2019", (), ()),
+    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2026", (), ()),
+    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2106", (), ()),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:651",
+        "schemas/known_layers.yaml:660",
         (
             "height",
             "width",
@@ -2247,17 +2261,17 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1988", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2419",
+        "schemas/known_layers.yaml:2428",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1194", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1203", ("order",), ()),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1000",
+        "schemas/known_layers.yaml:1009",
         ("across_spatial", "channel_shared", "eps", "add_eps_before_sqrt"),
         ("scale_filler",),
     ),
@@ -2267,10 +2281,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ("block_size", "data_format"),
         (),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2273", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2282", ("stride",), ()),
     "ResizeNearestNeighbor": Reader(
         read_resize_nearest_neighbor,
-        "schemas/known_layers.yaml:1845",
+        "schemas/known_layers.yaml:1854",
         (
             "align_corners",
             "output_height",
@@ -2284,15 +2298,15 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "SpaceToDepth": Reader(
         read_space_to_depth,
-        "schemas/known_layers.yaml:2026",
+        "schemas/known_layers.yaml:2035",
         ("block_size", "data_format"),
         (),
     ),
-    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1095", ("paddings", "constant_values"), ()),
-    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2057", ("axis",), ()),
+    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1104", ("paddings", "constant_values"), ()),
+    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2066", ("axis",), ()),
     "ResizeBilinear": Reader(
         read_resize_bilinear,
-        "schemas/known_layers.yaml:1804",
+        "schemas/known_layers.yaml:1813",
         (
             "align_corners",
             "output_height",
@@ -2305,54 +2319,54 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ReduceSum": Reader(read_reduce_sum, "schemas/known_layers.yaml:1630", ("axis", "keepdims"), ()),
-    "ReduceMax": Reader(read_reduce_max, "schemas/known_layers.yaml:1566", ("axis", "keepdims"), ()),
-    "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:1598", ("axis", "keepdims"), ()),
-    "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:1614", ("axis", "keepdims"), ()),
-    "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:1582", ("axis", "keepdims"), ()),
-    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:1975", ("lambda", "alpha"), ()),
-    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2216", ("num", "axis"), ()),
+    "ReduceSum": Reader(read_reduce_sum, "schemas/known_layers.yaml:1639", ("axis", "keepdims"), ()),
+    "ReduceMax": Reader(read_reduce_max, "schemas/known_layers.yaml:1575", ("axis", "keepdims"), ()),
+    "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:1607", ("axis", "keepdims"), ()),
+    "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:1623", ("axis", "keepdims"), ()),
+    "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:1591", ("axis", "keepdims"), ()),
+    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:1984", ("lambda", "alpha"), ()),
+    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2225", ("num", "axis"), ()),
     "MirrorPad": Reader(
         read_mirror_pad,
-        "schemas/known_layers.yaml:891",
+        "schemas/known_layers.yaml:900",
         ("paddings", "constant_values", "mode"),
         (),
     ),
-    "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:479", ("axis",), ()),
-    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2041", ("axis",), ()),
+    "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:488", ("axis",), ()),
+    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2050", ("axis",), ()),
     "StridedSlice": Reader(
         read_strided_slice,
-        "schemas/known_layers.yaml:2078",
+        "schemas/known_layers.yaml:2087",
         ("begin", "end", "strides", "axes"),
         (),
     ),
-    "Piece": Reader(read_piece, "schemas/known_layers.yaml:1213", ("begin", "size"), ()),
+    "Piece": Reader(read_piece, "schemas/known_layers.yaml:1222", ("begin", "size"), ()),
     "Gemm": Reader(
         read_gemm,
-        "schemas/known_layers.yaml:516",
+        "schemas/known_layers.yaml:525",
         ("alpha", "beta", "transA", "transB"),
         (),
     ),
-    "ReduceL1": Reader(read_reduce_l1, "schemas/known_layers.yaml:1502", ("axes", "keepdims"), ()),
-    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1518", ("axes", "keepdims"), ()),
-    "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:1550", ("axis", "keepdims"), ()),
-    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:559", ("alpha", "beta"), ()),
-    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2176", ("alpha",), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1901", ("axis",), ()),
-    "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:747", ("axis", "p"), ()),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:819", ("transpose_a", "transpose_b"), ()),
-    "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:506", ("axis", "batch_flag"), ()),
-    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:1960", ("alpha", "beta"), ()),
-    "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:734", ("axis",), ()),
+    "ReduceL1": Reader(read_reduce_l1, "schemas/known_layers.yaml:1511", ("axes", "keepdims"), ()),
+    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1527", ("axes", "keepdims"), ()),
+    "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:1559", ("axis", "keepdims"), ()),
+    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:568", ("alpha", "beta"), ()),
+    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2185", ("alpha",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1910", ("axis",), ()),
+    "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:756", ("axis", "p"), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:828", ("transpose_a", "transpose_b"), ()),
+    "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:515", ("axis", "batch_flag"), ()),
+    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:1969", ("alpha", "beta"), ()),
+    "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:743", ("axis",), ()),
     "LayerNorm": Reader(
         read_layer_norm,
-        "schemas/known_layers.yaml:711",
+        "schemas/known_layers.yaml:720",
         ("eps", "elementwise_affine"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1946",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

@@ -82,6 +82,13 @@ CASES = [
         (X,),
         functional.channel_shuffle(T(X), 4).numpy(),
     ),
+    Case("dropout.scale_train", 'type: "Dropout" dropout_param { dropout_ratio: 0.2 }', (X,), X),
+    Case(
+        "dropout.scale_train",
+        'type: "Dropout" dropout_param { dropout_ratio: 0.2 scale_train: false }',
+        (X,),
+        np.float32(0.8) * X,
+    ),
     Case(
         "shuffle_channel",
         'type: "ShuffleChannel" shuffle_channel_param { group: 2 }',

@@ -113,3 +113,13 @@ def test_a_loss_that_another_layer_reads_stays() -> None:
     text = parse(INPUTS + BODY + power, BACKEND)
     assert [layer.name for layer in text.net.layers] == ["in", "ip", "loss", "hush", "relu", "twice"]
     assert text.dropped == {"acc", "dump"}
+
+
+def test_parameters_of_the_loss_that_a_layer_was_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "net.prototxt").write_text(
+        'layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 } } }\n'
+        'layer { name: "p" type: "Softmax" bottom: "x" top: "p" loss_param { ignore_label: -1 } }\n'
+    )
+    x = np.array([[1, 2, 3]], np.float32)
+    found = load(tmp_path / "net.prototxt").run({"x": x})["p"]
+    np.testing.assert_allclose(found, np.exp(x) / np.exp(x).sum(), rtol=1e-5)
