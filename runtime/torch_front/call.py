@@ -135,6 +135,16 @@ class Call:
         """Return the value of a tensor argument; a number becomes a scalar constant of the result's type."""
         return self._value(self._arguments[name])
 
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes of the program."""
+        return self._sizes
+
+    def parts(self, name: str) -> Any:
+        """Return an argument as it is: a value, the two parts of complex numbers, or a number."""
+        given = self._arguments[name]
+        return self._operands[given] if isinstance(given, FxNode) else given
+
     def optional(self, name: str) -> Value | None:
         """Return the value of a tensor argument, or None if it is not given."""
         return self.value(name) if self.has(name) else None

@@ -41,12 +41,13 @@ from caffeforge.runtime.torch_front import shape_ops as shape_ops
 from caffeforge.runtime.torch_front import slice_ops as slice_ops
 from caffeforge.runtime.torch_front import special_ops as special_ops
 from caffeforge.runtime.torch_front.call import STATIC, Call
+from caffeforge.runtime.torch_front.complex_ops import complex_handler, is_complex, is_pair
 from caffeforge.runtime.torch_front.decompose import splice, splice_by
 from caffeforge.runtime.torch_front.folding import Folding
 from caffeforge.runtime.torch_front.own_ops import OwnOps
 from caffeforge.runtime.torch_front.own_rules import rule_of
 from caffeforge.runtime.torch_front.provenance import op_name, origin
-from caffeforge.runtime.torch_front.refusals import reason
+from caffeforge.runtime.torch_front.refusals import COMPLEX, reason
 from caffeforge.runtime.torch_front.registry import HANDLERS, Handler, Result
 from caffeforge.runtime.torch_front.sizes import Sizes, is_size
 from caffeforge.runtime.torch_front.unbatched import lacks_batch, with_batch
@@ -136,6 +137,9 @@ class Lowering:
         if node.target is operator.getitem:
             self.operands[node] = self._element(node)
             return
+        if is_complex(node):
+            self._visit_complex(node)
+            return
         handler = self.own.handler(node.target)
         if handler is not None:
             self._lower(node, handler)
@@ -151,17 +155,34 @@ class Lowering:
         for part in parts or ():
             self._try(part)
 
-    def _lower(self, node: FxNode, handler: Handler) -> None:
+    def _visit_complex(self, node: FxNode) -> None:
+        """Lower an operator of complex numbers: the parts of one that has no handler, if PyTorch has any."""
+        handler = complex_handler(node.target)
+        if handler is not None:
+            self._lower(node, lambda call: handler(node, self.operands, call), parts=is_pair(node))
+            return
+        parts = _parts(node)
+        if parts is None:
+            self._without_handler.setdefault(op_name(node), []).append(node)
+            self.operands[node] = self._stand_in(node)
+        for part in parts or ():
+            self._try(part)
+
+    def _lower(self, node: FxNode, handler: Handler, *, parts: bool = False) -> None:
         call = Call(node, self.operands, self.sizes)
         result = self.operands[node] = handler(call)
         results = (result,) if isinstance(result, Value) else tuple(result)
-        step = Step(node, tuple(call.nodes), results)
+        step = Step(node, tuple(call.nodes), (None,) if parts else results)
         for built in step.nodes:
-            if built.outputs[0] is not results[0]:  # it does not yield what the source has a value for
+            if (
+                parts or built.outputs[0] is not results[0]
+            ):  # it does not yield what the source has a value for
                 built.origin = replace(built.origin, value="")
         self.steps.append(step)
 
     def _constant(self, tensors: Any) -> Result:
+        if isinstance(tensors, torch.Tensor) and tensors.is_complex():
+            return [self.weights.value(part.contiguous()) for part in (tensors.real, tensors.imag)]
         if isinstance(tensors, torch.Tensor):
             return self.weights.value(tensors)
         return [self.weights.value(t) if isinstance(t, torch.Tensor) else None for t in tensors]
@@ -227,5 +248,5 @@ def _parts(node: FxNode) -> list[FxNode] | None:
 def _missing(op: str, nodes: Sequence[FxNode]) -> str:
     first = origin(nodes[0])
     text = f"{op}, {len(nodes)} time{'s' if len(nodes) > 1 else ''}, first in {first}"
-    why = reason(op.partition(" ")[0])
+    why = reason(op.partition(" ")[0]) or (COMPLEX if is_complex(nodes[0]) else "")
     return f"{text}: {why}" if why else text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-COMPLEX: Final = "the hub has no complex numbers"
-SPECTRAL: Final = "no layer computes a Fourier transform: compute it before the model"
+COMPLEX: Final = "the hub has no complex numbers, and this is not said of their parts"
+SPECTRAL: Final = "no layer computes this Fourier transform: compute it before the model"
 RANDOM: Final = "a net computes the same for the same input: pass random numbers as an input"
 TRAINING: Final = "it belongs to training"
 SIZED_BY_VALUES: Final = "the size of its result depends on the input's elements: cut the model before it"

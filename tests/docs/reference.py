@@ -106,6 +106,7 @@ def left_out() -> str:
     from torch._ops import OpOverload, OpOverloadPacket
 
     from caffeforge.runtime.torch_front import registry
+    from caffeforge.runtime.torch_front.complex_ops import COMPLEX_HANDLERS
     from caffeforge.runtime.torch_front.decompose import decomposes
     from caffeforge.runtime.torch_front.refusals import reason
 
@@ -116,7 +117,8 @@ def left_out() -> str:
         for overload in overloads:
             op = getattr(packet, overload)
             core = isinstance(op, OpOverload) and torch.Tag.core in op.tags and not op._schema.is_mutable
-            if core and op not in registry.HANDLERS and not decomposes(op):
+            known = op in registry.HANDLERS or op in COMPLEX_HANDLERS
+            if core and not known and not decomposes(op):
                 found.setdefault(reason(str(op)), set()).add(f"`{name}`")
     found.pop("", None)  # what makes a tensor of nothing, as arange: a constant when the model is traced
     lines = [f"| {why} | {', '.join(sorted(names))} |" for why, names in sorted(found.items())]

@@ -58,6 +58,23 @@ def masked(scores: Tensor, mask: Tensor) -> Tensor:
     return scores.masked_fill(mask > 0, float("-inf")).softmax(-1)
 
 
+def filtered(x: Tensor) -> Tensor:
+    """Multiply frequencies by complex numbers, as global filter networks do."""
+    weights = torch.complex(torch.linspace(0, 1, 5), torch.linspace(1, -1, 5))
+    result: Tensor = torch.fft.irfft(torch.fft.rfft(x, norm="ortho") * weights, n=8, norm="ortho")
+    return result
+
+
+def joined(x: Tensor) -> Tensor:
+    """Let channels be both parts and back, as the Fourier units of inpainting networks do."""
+    spectrum = torch.fft.rfftn(x, dim=(-2, -1), norm="ortho")
+    parts = torch.cat([spectrum.real, spectrum.imag], 1).relu()
+    real, imaginary = parts.chunk(2, 1)
+    whole = torch.complex(real, imaginary)
+    result: Tensor = torch.fft.irfftn(whole, s=(4, 6), dim=(-2, -1), norm="ortho")
+    return result
+
+
 CASES: dict[str, tuple[nn.Module, tuple[Tensor, ...]]] = {
     "correlation by channel": (Function(correlation), (normal(2, 4, 9, 8), normal(2, 4, 3, 2))),
     "correlation of one image": (Function(correlation), (normal(1, 4, 9, 8), normal(1, 4, 4, 4))),
@@ -94,6 +111,18 @@ CASES: dict[str, tuple[nn.Module, tuple[Tensor, ...]]] = {
     "one hot": (Function(lambda x: F.one_hot(x, 7)), (whole(7, 2, 3),)),
     "one hot as floats": (Function(lambda x: 0.5 * F.one_hot(x, 7).float() - 1), (whole(7, 2, 3),)),
     "one hot of the largest": (Function(lambda x: F.one_hot(x.argmax(1), 5).float()), (normal(2, 5, 3),)),
+    "size of a spectrum": (Function(lambda x: torch.fft.rfft(x).abs()), (normal(2, 3, 9),)),
+    "longer spectrum": (
+        Function(lambda x: torch.view_as_real(torch.fft.rfft(x, n=12, dim=1, norm="ortho"))),
+        (normal(2, 8, 3),),
+    ),
+    "filtered": (Function(filtered), (normal(2, 3, 8),)),
+    "filtered image": (
+        Function(lambda x: torch.fft.irfft2(2 * torch.fft.rfft2(x, norm="ortho"), s=(4, 7), norm="ortho")),
+        (normal(2, 3, 4, 7),),
+    ),
+    "mixed tokens": (Function(lambda x: torch.fft.fft2(x, dim=(1, 2)).real), (normal(2, 5, 8),)),
+    "joined parts": (Function(joined), (normal(2, 3, 4, 6),)),
     "embedding": (Function(lambda x, a: a(x), nn.Embedding(9, 4)), (whole(9, 2, 3),)),
 }
 

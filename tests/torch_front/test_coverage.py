@@ -9,6 +9,7 @@ import torch
 from torch._ops import OpOverload
 
 from caffeforge.runtime.torch_front import trace as trace  # registers the handlers
+from caffeforge.runtime.torch_front.complex_ops import COMPLEX_HANDLERS
 from caffeforge.runtime.torch_front.decompose import decomposes
 from caffeforge.runtime.torch_front.folding import is_folded
 from caffeforge.runtime.torch_front.refusals import reason
@@ -21,8 +22,6 @@ OVERLOADS = (Path(__file__).parent / "network_overloads.txt").read_text().split(
 LEFT_OUT = {
     "_adaptive_avg_pool2d_backward.default",
     "_embedding_bag.default",
-    "_fft_c2r.default",
-    "_fft_r2c.default",
     "_local_scalar_dense.default",
     "_native_batch_norm_legit.default",
     "_pdist_forward.default",
@@ -89,4 +88,4 @@ def test_core_operator_is_lowered_or_left_out_with_a_reason(op: OpOverload) -> N
         assert op not in HANDLERS
         assert reason(str(op))
     else:
-        assert op in HANDLERS or is_folded(op) or decomposes(op)
+        assert op in HANDLERS or op in COMPLEX_HANDLERS or is_folded(op) or decomposes(op)
