@@ -75,7 +75,6 @@ ops:
       print: 5
       self: 6
       toPower: 0.5
-    example: odd.Squash(float32[2, 3], factor=2.0, low=-1.5)
 """
 
 

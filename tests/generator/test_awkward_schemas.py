@@ -9,7 +9,7 @@ import pytest
 
 from caffeforge.generator.generate import write
 from caffeforge.runtime.caffe_files import write_files
-from caffeforge.runtime.cli import main
+from tests.docs.backends import application, written
 from tests.generator.awkward import PACKAGES, made, proto
 from tests.generator.dialects import imported
 from tests.generator.judge import Judge
@@ -45,4 +45,6 @@ def test_awkward_names_and_numbers_go_into_files_and_out_of_them(package: str, t
     )
     write_files(loaded.net, module.BACKEND, tmp_path / "again", "{}")
     assert judge.net(tmp_path / "again").layer[-1] == net.layer[-1]
-    assert main(["test", str(tmp_path / "out" / source.name)]) == 0  # the op is written, read and compared
+    own = {name: custom.op for name, custom in module.BACKEND.custom.items()}
+    squash = application("odd.Squash(float32[2, 3], factor=2.0, low=-1.5)", own)
+    assert written(module.BACKEND, squash, tmp_path) == ["Odd"]
