@@ -96,7 +96,8 @@ def test_ops_are_computed_as_their_examples_say(tmp_path: Path) -> None:
         prototxt, caffemodel, _ = write_files(net, BACKEND, tmp_path / "net", "{}")
         floats = {name: array.astype(np.float32) for name, array in given.items()}
         for name, found in zip(due, computed((prototxt, caffemodel), floats, net, list(due)), strict=True):
-            assert difference(found, due[name]) <= TOLERANCE, example.text
+            same = np.array_equal(found, due[name])  # also where numbers are infinite
+            assert same or difference(found, due[name]) <= TOLERANCE, example.text
         outcome["computed"] += 1
     assert outcome["computed"] > 130 and outcome["refused"] < 90
 

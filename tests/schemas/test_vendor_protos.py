@@ -18,6 +18,7 @@ FACTS = {
     "kendryte": "kendryte_caffe_pypi",
     "mobilenet_yolo": "mobilenet_yolo",
     "opencv": "opencv_4.5.5",
+    "openvino": "openvino_dev_2022.3",
     "segnet": "segnet",
     "sophgo": "sophgo_caffe",
     "thead": "thead",
