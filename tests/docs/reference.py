@@ -12,6 +12,7 @@ from caffeforge.generated.hub.caffe_ops import CUSTOM
 from caffeforge.generator.library import LIBS
 from caffeforge.runtime.explanation import signature
 from tests import checkout
+from tests.generator import dialects
 
 PLAIN = {"Ints": "ints", "Const": "constant", "Array": "constant array", "Sequence[T]": "list", "T": "any"}
 PLAIN |= {"str": "string", "Value": "tensor"}
@@ -144,3 +145,4 @@ TABLES = (
 if __name__ == "__main__":
     for table in TABLES:
         table.write()
+    dialects.write_table()
