@@ -11,6 +11,24 @@ from caffeforge.runtime.onnx_simplify.edit import remove, take_place
 _RESHAPES: Final = (hub.Reshape, hub.Flatten, hub.Squeeze, hub.Unsqueeze)
 
 
+def as_changes_of_shape(graph: Graph) -> int:
+    """Say by Reshape what only moves axes of one element; return how often.
+
+    The order of elements stays, and changes of shape before or behind can be joined with it.
+    """
+    count = 0
+    for node in graph.nodes:
+        value = node.inputs[0] if isinstance(node.op, hub.Transpose) else None
+        if value is None or not isinstance(node.op, hub.Transpose):
+            continue
+        real = [axis for axis in node.op.perm if value.dims[axis] != 1]
+        shape = _shape(node.outputs[0])
+        if real == sorted(real) and shape is not None and list(node.op.perm) != sorted(node.op.perm):
+            node.op = hub.Reshape(shape=shape)
+            count += 1
+    return count
+
+
 def join_moves(graph: Graph) -> int:
     """Make one of two transposes, or of two changes of shape, in a row; return how many."""
     count = 0

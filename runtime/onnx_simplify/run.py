@@ -27,7 +27,7 @@ from caffeforge.runtime.onnx_out.checks import check_model
 from caffeforge.runtime.onnx_out.model import assemble
 from caffeforge.runtime.onnx_out.target import OnnxTarget, unread
 from caffeforge.runtime.onnx_out.writer import write
-from caffeforge.runtime.onnx_simplify.chains import join_duplicates, join_moves
+from caffeforge.runtime.onnx_simplify.chains import as_changes_of_shape, join_duplicates, join_moves
 from caffeforge.runtime.onnx_simplify.identities import without_identities
 from caffeforge.runtime.onnx_simplify.linear import join_bias
 from caffeforge.runtime.onnx_simplify.weights import fold_into_weights
@@ -38,6 +38,7 @@ ROUNDS: Final = 20  # more than passes can give each other work
 SIZE: Final = 2  # of a dimension that has a name only, when both files are run
 PASSES: Final[dict[str, Callable[[Graph], int]]] = {
     "identities": without_identities,
+    "moves of single elements": as_changes_of_shape,
     "moves in a row": join_moves,
     "duplicates": join_duplicates,
     "parts of weights": fold_into_weights,

@@ -43,6 +43,12 @@ CASES = {
         {a = Reshape(x, s) b = Flatten(a) c = Reshape(b, t) y = Relu(c)}""",
         ["Reshape", "Relu"],
     ),
+    "a transpose that moves single elements": (
+        """g (float[2,4,3,3] x) => (float[3,4,6] y)
+        <int64[4] s = {1, 8, 9, 1}, int64[3] t = {3, 4, 6}>
+        {a = Reshape(x, s) b = Transpose<perm=[1,0,3,2]>(a) c = Reshape(b, t) y = Relu(c)}""",
+        ["Reshape", "Relu"],
+    ),
     "nodes that do nothing": (
         """g (float[2,4,3,3] x) => (float[2,4,3,3] y)
         <float[1] zero = {0.0}, float[1] one = {1.0}, int64[8] none = {0,0,0,0,0,0,0,0}>
