@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2443",
+        "schemas/known_layers.yaml:2444",
         (
             Way(
-                "schemas/known_layers.yaml:2444",
+                "schemas/known_layers.yaml:2445",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2444", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2445", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1614,16 +1614,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1895",
+        "schemas/known_layers.yaml:1896",
         (
             Way(
-                "schemas/known_layers.yaml:1896",
+                "schemas/known_layers.yaml:1897",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1899", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1900", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1901",
+                        "schemas/known_layers.yaml:1902",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1912,8 +1912,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2176",
-        (Way("schemas/known_layers.yaml:2177", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2177",
+        (Way("schemas/known_layers.yaml:2178", layers=("Swish",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1387",
@@ -1962,8 +1962,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1954",
-        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1955",
+        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
         "schemas/known_layers.yaml:1472",
@@ -2925,8 +2925,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2169",
-        (Way("schemas/known_layers.yaml:2172", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2170",
+        (Way("schemas/known_layers.yaml:2173", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -2970,10 +2970,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2428",
+        "schemas/known_layers.yaml:2429",
         (
             Way(
-                "schemas/known_layers.yaml:2430",
+                "schemas/known_layers.yaml:2431",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2982,17 +2982,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2431",
+                        "schemas/known_layers.yaml:2432",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2432",
+                        "schemas/known_layers.yaml:2433",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2433",
+                        "schemas/known_layers.yaml:2434",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3001,15 +3001,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1997",
+        "schemas/known_layers.yaml:1998",
         (
             Way(
-                "schemas/known_layers.yaml:1999",
+                "schemas/known_layers.yaml:2000",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2005",
+                        "schemas/known_layers.yaml:2006",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3141,10 +3141,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1887",
+        "schemas/known_layers.yaml:1888",
         (
             Way(
-                "schemas/known_layers.yaml:1889",
+                "schemas/known_layers.yaml:1890",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3152,19 +3152,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1948",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1950",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:1952",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

@@ -526,9 +526,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2444)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2445)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2444")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2445")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -2738,17 +2738,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:1896)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:1897)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1899")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1900")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1899")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1900")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1901")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1902")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -3209,7 +3209,7 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2177)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2178)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
@@ -3317,7 +3317,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1956)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3433,7 +3433,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2444"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2445"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3732,7 +3732,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:1896"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:1897"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1501"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1503"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1508"),
@@ -3791,7 +3791,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2177"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2178"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1388"),)),
     caffe_ops.DetectionOutput: Rule(
         (
@@ -3800,7 +3800,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1028"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1956"),)),
     caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1473"),)),
     hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:710"),)),
 }

@@ -1044,7 +1044,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2169)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2170)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1087,7 +1087,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2428)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2429)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1099,12 +1099,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2431",
+            "schemas/known_layers.yaml:2432",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2431",
+            "schemas/known_layers.yaml:2432",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1112,10 +1112,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2432",
+            "schemas/known_layers.yaml:2433",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2433")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2434")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1132,14 +1132,14 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1998)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1309,7 +1309,7 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1887)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1888)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1318,17 +1318,17 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1947)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     r.top(
         0,
         r.value(
@@ -1635,7 +1635,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2392", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2169", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2170", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
     "BN": Reader(
         read_bn,
@@ -1645,11 +1645,11 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2428",
+        "schemas/known_layers.yaml:2429",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1998", ("group",), ()),
     "Permute": Reader(read_permute, "schemas/known_layers.yaml:1203", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
@@ -1699,10 +1699,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ("scale_filler",),
     ),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:26", (), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1887", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1888", ("axis",), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

@@ -1918,18 +1918,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2415",
+        "schemas/known_layers.yaml:2416",
         (
             Way(
-                "schemas/known_layers.yaml:2416",
+                "schemas/known_layers.yaml:2417",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2416",
+                        "schemas/known_layers.yaml:2417",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2418",
+                        "schemas/known_layers.yaml:2419",
                         "whole_factors(X.shape[2:], Y.shape[2:])",
                         "a whole factor for each axis",
                     ),
@@ -1948,8 +1948,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1954",
-        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1955",
+        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1387",
@@ -2981,13 +2981,13 @@ LAYERS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("schemas/known_layers.yaml:1730", "stride > 0", "stride is due"),),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1910",
+        "schemas/known_layers.yaml:1911",
         (
             Way(
-                "schemas/known_layers.yaml:1912",
+                "schemas/known_layers.yaml:1913",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:1913", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1914", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
@@ -3040,15 +3040,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1997",
+        "schemas/known_layers.yaml:1998",
         (
             Way(
-                "schemas/known_layers.yaml:1999",
+                "schemas/known_layers.yaml:2000",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2005",
+                        "schemas/known_layers.yaml:2006",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3058,30 +3058,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2404",
+        "schemas/known_layers.yaml:2405",
         (
             Way(
-                "schemas/known_layers.yaml:2406",
+                "schemas/known_layers.yaml:2407",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, float(factors[0]), float(factors[1])], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("factors", "[stride_h, stride_w] if has(stride_h) else [stride, stride]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2407",
+                        "schemas/known_layers.yaml:2408",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2408",
+                        "schemas/known_layers.yaml:2409",
                         "scale == 1",
                         "what scale other than 1 does is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2409",
+                        "schemas/known_layers.yaml:2410",
                         "not has(stride) or not has(stride_h) and not has(stride_w)",
                         "the factor is stride, or stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2410",
+                        "schemas/known_layers.yaml:2411",
                         "has(stride_h) == has(stride_w) and min(factors) > 0",
                         "stride_h and stride_w are due, and positive",
                     ),
@@ -3090,19 +3090,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1948",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1950",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:1952",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

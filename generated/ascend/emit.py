@@ -3195,20 +3195,20 @@ def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Val
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2416)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2417)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2416")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2417")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2416")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2417")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2416")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2417")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2416",
+            "schemas/known_layers.yaml:2417",
         )
     if not lib.whole_factors(X.shape[2:], Y.shape[2:]):
-        raise Refused("a whole factor for each axis", "schemas/known_layers.yaml:2418")
+        raise Refused("a whole factor for each axis", "schemas/known_layers.yaml:2419")
     e.layer(
         layers.Upsample(stride_h=Y.shape[2] // X.shape[2], stride_w=Y.shape[3] // X.shape[3]),
         (X,),
@@ -3235,7 +3235,7 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1956)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3704,11 +3704,11 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:1741"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:2416"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:2417"),
             Alternative(emit_resize_2, "schemas/known_layers.yaml:682"),
         ),
     ),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1956"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1388"),)),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1028"),)),
     caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),

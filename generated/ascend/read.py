@@ -1112,11 +1112,11 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1910)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1911)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1913")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1914")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -1192,14 +1192,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1998)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1212,23 +1212,23 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2404)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2405)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1.0
     stride = param.stride if param.stride is not None else 2
     stride_h = param.stride_h if param.stride_h is not None else 2
     stride_w = param.stride_w if param.stride_w is not None else 2
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2407")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2408")
     if scale != 1:
-        raise Refused("what scale other than 1 does is not known", "schemas/known_layers.yaml:2408")
+        raise Refused("what scale other than 1 does is not known", "schemas/known_layers.yaml:2409")
     if not (param.stride is None or (param.stride_h is None and param.stride_w is None)):
-        raise Refused("the factor is stride, or stride_h and stride_w", "schemas/known_layers.yaml:2409")
+        raise Refused("the factor is stride, or stride_h and stride_w", "schemas/known_layers.yaml:2410")
     factors = (stride_h, stride_w) if param.stride_h is not None else (stride, stride)
     if (param.stride_h is not None) != (param.stride_w is not None):
-        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:2410")
+        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:2411")
     if not min(factors) > 0:
-        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:2410")
+        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:2411")
     r.top(
         0,
         r.value(
@@ -1244,17 +1244,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1947)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0625
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     r.top(
         0,
         r.value(
@@ -1612,23 +1612,23 @@ READERS: Final[Mapping[str, Reader]] = {
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
     "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1726", ("reverse", "stride"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1910", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1911", ("axis",), ()),
     "Interp": Reader(
         read_interp,
         "schemas/known_layers.yaml:660",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1998", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2404",
+        "schemas/known_layers.yaml:2405",
         ("scale", "stride", "stride_h", "stride_w"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2272",
+        "schemas/known_layers.yaml:2273",
         (
             Way(
-                "schemas/known_layers.yaml:2273",
+                "schemas/known_layers.yaml:2274",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2273", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2274", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1924,11 +1924,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2268",
+                "schemas/known_layers.yaml:2269",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2268",
+                        "schemas/known_layers.yaml:2269",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"',
                     ),
                 ),
@@ -1982,8 +1982,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1954",
-        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1955",
+        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
     ),
     "caffe.PSROIPooling": Entry(
         "schemas/known_layers.yaml:1503",
@@ -3007,24 +3007,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2248",
+        "schemas/known_layers.yaml:2249",
         (
             Way(
-                "schemas/known_layers.yaml:2258",
+                "schemas/known_layers.yaml:2259",
                 rewrite='tops[0] = Resize(bottoms[0], axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2258",
+                        "schemas/known_layers.yaml:2259",
                         "nearestneighbor_mode and len(bottoms) == 1",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2260",
+                "schemas/known_layers.yaml:2261",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2260",
+                        "schemas/known_layers.yaml:2261",
                         "not nearestneighbor_mode and len(bottoms) == 2",
                     ),
                 ),
@@ -3037,31 +3037,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2252",
+                "schemas/known_layers.yaml:2253",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2253",
+                "schemas/known_layers.yaml:2254",
                 "pad_out_h == 0 and pad_out_W == 0",
                 "pads at the end are not known",
             ),
         ),
     ),
     "ROIAlign": Entry(
-        "schemas/known_layers.yaml:1923",
+        "schemas/known_layers.yaml:1924",
         (
             Way(
-                "schemas/known_layers.yaml:1925",
+                "schemas/known_layers.yaml:1926",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1927",
+                        "schemas/known_layers.yaml:1928",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1928",
+                        "schemas/known_layers.yaml:1929",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3070,15 +3070,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1997",
+        "schemas/known_layers.yaml:1998",
         (
             Way(
-                "schemas/known_layers.yaml:1999",
+                "schemas/known_layers.yaml:2000",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2005",
+                        "schemas/known_layers.yaml:2006",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3256,19 +3256,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1948",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1950",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:1952",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

@@ -528,9 +528,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2273)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2274)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2273")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2274")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -3234,20 +3234,20 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2268)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2269)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2268")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2269")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2268")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2269")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2268")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2269")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:2268",
+            "schemas/known_layers.yaml:2269",
         )
     if op.nearest_mode != "round_prefer_ceil":
-        raise Refused("does not hold: nearest_mode == 'round_prefer_ceil'", "schemas/known_layers.yaml:2268")
+        raise Refused("does not hold: nearest_mode == 'round_prefer_ceil'", "schemas/known_layers.yaml:2269")
     e.layer(
         layers.Upsample(upsample_h=Y.shape[2], upsample_w=Y.shape[3], nearestneighbor_mode=True),
         (X,),
@@ -3326,7 +3326,7 @@ def emit_detection_output_1(
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1956)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3407,7 +3407,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2273"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2274"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3763,12 +3763,12 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:682"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2268"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2269"),
         ),
     ),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1388"),)),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1028"),)),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:446"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1956"),)),
     caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
 }

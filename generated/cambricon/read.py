@@ -1136,7 +1136,7 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2248)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2249)."""
     bottoms = r.bottoms
     upsample_h = param.upsample_h if param.upsample_h is not None else 0
     upsample_w = param.upsample_w if param.upsample_w is not None else 0
@@ -1151,17 +1151,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2252",
+            "schemas/known_layers.yaml:2253",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2252",
+            "schemas/known_layers.yaml:2253",
         )
     if pad_out_h != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2253")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2254")
     if pad_out_W != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2253")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2254")
     if nearestneighbor_mode and len(bottoms) == 1:
         r.top(
             0,
@@ -1194,25 +1194,25 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     raise Refused(
         "nearestneighbor_mode for one bottom, or values and a mask without it",
-        "schemas/known_layers.yaml:2248",
+        "schemas/known_layers.yaml:2249",
     )
 
 
 def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
-    """What layer ROIAlign computes (schemas/known_layers.yaml:1923)."""
+    """What layer ROIAlign computes (schemas/known_layers.yaml:1924)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     sampling_ratio = param.sampling_ratio if param.sampling_ratio is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1927")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1928")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1927")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1928")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1928")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1929")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1928")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1929")
     image = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (
@@ -1240,14 +1240,14 @@ def read_roi_align(r: Read, param: layers.ROIAlign) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1998)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1477,17 +1477,17 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1947)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     r.top(
         0,
         r.value(
@@ -1776,7 +1776,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1694", ("stride", "reverse"), ("engine",)),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2248",
+        "schemas/known_layers.yaml:2249",
         (
             "upsample_h",
             "upsample_w",
@@ -1791,11 +1791,11 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIAlign": Reader(
         read_roi_align,
-        "schemas/known_layers.yaml:1923",
+        "schemas/known_layers.yaml:1924",
         ("pooled_h", "pooled_w", "spatial_scale", "sampling_ratio"),
         ("engine",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ("engine",)),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1998", ("group",), ("engine",)),
     "PriorBox": Reader(
         read_prior_box,
         "schemas/known_layers.yaml:1356",
@@ -1860,7 +1860,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         ("pooled_h", "pooled_w", "spatial_scale"),
         ("engine",),
     ),

@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2443",
+        "schemas/known_layers.yaml:2444",
         (
             Way(
-                "schemas/known_layers.yaml:2444",
+                "schemas/known_layers.yaml:2445",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2444", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2445", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1909,8 +1909,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2176",
-        (Way("schemas/known_layers.yaml:2177", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2177",
+        (Way("schemas/known_layers.yaml:2178", layers=("Swish",)),),
     ),
     "LpNormalization": Entry(
         "schemas/known_layers.yaml:1027",
@@ -1972,16 +1972,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2291",
+                "schemas/known_layers.yaml:2292",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2291",
+                        "schemas/known_layers.yaml:2292",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2295",
+                        "schemas/known_layers.yaml:2296",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -1990,8 +1990,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1954",
-        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1955",
+        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2918,8 +2918,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2169",
-        (Way("schemas/known_layers.yaml:2172", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2170",
+        (Way("schemas/known_layers.yaml:2173", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -3014,15 +3014,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1997",
+        "schemas/known_layers.yaml:1998",
         (
             Way(
-                "schemas/known_layers.yaml:1999",
+                "schemas/known_layers.yaml:2000",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2005",
+                        "schemas/known_layers.yaml:2006",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3113,15 +3113,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2282",
+        "schemas/known_layers.yaml:2283",
         (
             Way(
-                "schemas/known_layers.yaml:2284",
+                "schemas/known_layers.yaml:2285",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2285",
+                        "schemas/known_layers.yaml:2286",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3130,19 +3130,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1948",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1950",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:1952",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3217,10 +3217,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2428",
+        "schemas/known_layers.yaml:2429",
         (
             Way(
-                "schemas/known_layers.yaml:2430",
+                "schemas/known_layers.yaml:2431",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3229,17 +3229,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2431",
+                        "schemas/known_layers.yaml:2432",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2432",
+                        "schemas/known_layers.yaml:2433",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2433",
+                        "schemas/known_layers.yaml:2434",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

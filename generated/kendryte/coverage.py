@@ -1599,16 +1599,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1895",
+        "schemas/known_layers.yaml:1896",
         (
             Way(
-                "schemas/known_layers.yaml:1896",
+                "schemas/known_layers.yaml:1897",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1899", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1900", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1901",
+                        "schemas/known_layers.yaml:1902",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1897,8 +1897,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2176",
-        (Way("schemas/known_layers.yaml:2177", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2177",
+        (Way("schemas/known_layers.yaml:2178", layers=("Swish",)),),
     ),
 }
 
@@ -2832,8 +2832,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2169",
-        (Way("schemas/known_layers.yaml:2172", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2170",
+        (Way("schemas/known_layers.yaml:2173", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "ContinuationIndicator": Entry(
@@ -2871,10 +2871,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1887",
+        "schemas/known_layers.yaml:1888",
         (
             Way(
-                "schemas/known_layers.yaml:1889",
+                "schemas/known_layers.yaml:1890",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),

@@ -1785,9 +1785,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2203",
+        "schemas/known_layers.yaml:2204",
         (
-            Way("schemas/known_layers.yaml:2204", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2205", layers=("Transpose",)),
             Way(
                 "bvlc/mapping.yaml:1647",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
@@ -1875,23 +1875,23 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:593", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1954",
-        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1955",
+        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2315",
+        "schemas/known_layers.yaml:2316",
         (
             Way(
-                "schemas/known_layers.yaml:2316",
+                "schemas/known_layers.yaml:2317",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2316",
+                        "schemas/known_layers.yaml:2317",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2320",
+                        "schemas/known_layers.yaml:2321",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -1954,12 +1954,12 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2159",
+        "schemas/known_layers.yaml:2160",
         (
             Way(
-                "schemas/known_layers.yaml:2160",
+                "schemas/known_layers.yaml:2161",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2160", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2161", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -2778,19 +2778,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1948",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1950",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:1952",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2884,15 +2884,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1997",
+        "schemas/known_layers.yaml:1998",
         (
             Way(
-                "schemas/known_layers.yaml:1999",
+                "schemas/known_layers.yaml:2000",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2005",
+                        "schemas/known_layers.yaml:2006",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -2924,14 +2924,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2197",
+        "schemas/known_layers.yaml:2198",
         (
             Way(
-                "schemas/known_layers.yaml:2199",
+                "schemas/known_layers.yaml:2200",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2200",
+                        "schemas/known_layers.yaml:2201",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3012,10 +3012,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2122",
+        "schemas/known_layers.yaml:2123",
         (
             Way(
-                "schemas/known_layers.yaml:2124",
+                "schemas/known_layers.yaml:2125",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3024,12 +3024,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2125",
+                        "schemas/known_layers.yaml:2126",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2126",
+                        "schemas/known_layers.yaml:2127",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3038,24 +3038,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2156",
+        "schemas/known_layers.yaml:2157",
         (
             Way(
-                "schemas/known_layers.yaml:2157",
+                "schemas/known_layers.yaml:2158",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=upsample, mode='CRD')",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2305",
+        "schemas/known_layers.yaml:2306",
         (
             Way(
-                "schemas/known_layers.yaml:2307",
+                "schemas/known_layers.yaml:2308",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2310",
+                        "schemas/known_layers.yaml:2311",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3090,12 +3090,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:205",
         (
             Way(
-                "schemas/known_layers.yaml:1999",
+                "schemas/known_layers.yaml:2000",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2005",
+                        "schemas/known_layers.yaml:2006",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3123,8 +3123,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:1977",
-        (Way("schemas/known_layers.yaml:1978", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:1978",
+        (Way("schemas/known_layers.yaml:1979", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
 }
 

@@ -2904,7 +2904,7 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2204)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2205)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
@@ -3059,7 +3059,7 @@ def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1956)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3072,23 +3072,23 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2316)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2317)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2316")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2317")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2316")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2317")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2316")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2317")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2316",
+            "schemas/known_layers.yaml:2317",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2320")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2321")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2320")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2321")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
@@ -3185,9 +3185,9 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2160)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2161)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2160")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2161")
     e.layer(layers.SubpixelUp(upsample=op.blocksize), (input,), tops=(output,))
 
 
@@ -3570,7 +3570,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2204"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2205"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1649"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1654"),
@@ -3587,10 +3587,10 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:593"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1956"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:2316"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:2317"),
             Alternative(emit_resize_2, "schemas/known_layers.yaml:1781"),
             Alternative(emit_resize_3, "schemas/known_layers.yaml:989"),
             Alternative(emit_resize_4, "schemas/known_layers.yaml:970"),
@@ -3598,5 +3598,5 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2160"),)),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2161"),)),
 }

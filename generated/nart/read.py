@@ -903,17 +903,17 @@ def read_h_swish(r: Read, param: layers.HSwish) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1947)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     r.top(
         0,
         r.value(
@@ -1053,14 +1053,14 @@ def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1998)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1102,11 +1102,11 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2197)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2198)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2200")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2201")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
@@ -1199,17 +1199,17 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2122)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2123)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2125")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2126")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2125")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2126")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2126")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2127")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2126")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2127")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1224,23 +1224,23 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2156)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2157)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2305)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2306)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2310")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2310")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2310")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
     s = float(scale)
     r.top(
         0,
@@ -1276,9 +1276,9 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1305,7 +1305,7 @@ def read_clip(r: Read, param: layers.Clip) -> None:
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:1977)."""
+    """What layer Scales computes (schemas/known_layers.yaml:1978)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -1480,7 +1480,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:590", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -1519,14 +1519,14 @@ READERS: Final[Mapping[str, Reader]] = {
         (),
     ),
     "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:980", ("resize",), ()),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1998", ("group",), ()),
     "BN": Reader(
         read_bn,
         "schemas/known_layers.yaml:121",
         ("var_eps", "moving_average"),
         ("scale_filler", "shift_filler", "decay"),
     ),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2197", ("dim",), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2198", ("dim",), ()),
     "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1655", ("negative_slope",), ()),
     "GroupNorm": Reader(read_group_norm, "schemas/known_layers.yaml:547", ("group_num", "eps"), ()),
     "Resize": Reader(
@@ -1536,13 +1536,13 @@ READERS: Final[Mapping[str, Reader]] = {
         (),
     ),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:794", ("mode",), ("engine",)),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2122", ("downsample",), ()),
-    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2156", ("upsample",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2305", ("scale",), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2123", ("downsample",), ()),
+    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2157", ("upsample",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2306", ("scale",), ()),
     "Pad": Reader(read_pad, "schemas/known_layers.yaml:1080", ("mode", "value", "pads"), ()),
     "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:205", ("group",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:1977", ("alpha", "beta"), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:1978", ("alpha", "beta"), ()),
 }
 
 

@@ -276,12 +276,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2443",
+        "schemas/known_layers.yaml:2444",
         (
             Way(
-                "schemas/known_layers.yaml:2444",
+                "schemas/known_layers.yaml:2445",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2444", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2445", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1915,8 +1915,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1954",
-        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1955",
+        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
         "schemas/known_layers.yaml:1472",
@@ -2902,19 +2902,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1948",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1950",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:1952",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2967,10 +2967,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2428",
+        "schemas/known_layers.yaml:2429",
         (
             Way(
-                "schemas/known_layers.yaml:2430",
+                "schemas/known_layers.yaml:2431",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2979,17 +2979,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2431",
+                        "schemas/known_layers.yaml:2432",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2432",
+                        "schemas/known_layers.yaml:2433",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2433",
+                        "schemas/known_layers.yaml:2434",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

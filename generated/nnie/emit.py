@@ -462,9 +462,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2444)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2445)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2444")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2445")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -3208,7 +3208,7 @@ def emit_lp_normalization(e: Emit, op: hub.LpNormalization, input: Value, output
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1956)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3322,7 +3322,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2444"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2445"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3694,7 +3694,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1028"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1956"),)),
     caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1473"),)),
     caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
     hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:1195"),)),

@@ -1073,17 +1073,17 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1947)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     r.top(
         0,
         r.value(
@@ -1176,7 +1176,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2428)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2429)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1188,12 +1188,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2431",
+            "schemas/known_layers.yaml:2432",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2431",
+            "schemas/known_layers.yaml:2432",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1201,10 +1201,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2432",
+            "schemas/known_layers.yaml:2433",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2433")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2434")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1464,7 +1464,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -1491,7 +1491,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2428",
+        "schemas/known_layers.yaml:2429",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),

@@ -2795,7 +2795,7 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1956)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3262,7 +3262,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.Proposal: Rule((Alternative(emit_proposal, "schemas/known_layers.yaml:1473"),)),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1028"),)),
     caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1956"),)),
     caffe_ops.DetectionOutput: Rule(
         (
             Alternative(emit_detection_output_1, "schemas/known_layers.yaml:373"),

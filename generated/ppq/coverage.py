@@ -1521,16 +1521,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1895",
+        "schemas/known_layers.yaml:1896",
         (
             Way(
-                "schemas/known_layers.yaml:1896",
+                "schemas/known_layers.yaml:1897",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1899", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1900", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1901",
+                        "schemas/known_layers.yaml:1902",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1729,9 +1729,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2203",
+        "schemas/known_layers.yaml:2204",
         (
-            Way("schemas/known_layers.yaml:2204", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2205", layers=("Transpose",)),
             Way(
                 "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
@@ -1824,8 +1824,8 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:593", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1954",
-        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1955",
+        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1432",
@@ -1906,9 +1906,9 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:1243", 'mode == "CRD"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2147",
+                "schemas/known_layers.yaml:2148",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2147", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2148", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -2740,19 +2740,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1948",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1950",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:1952",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2928,12 +2928,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:205",
         (
             Way(
-                "schemas/known_layers.yaml:1999",
+                "schemas/known_layers.yaml:2000",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2005",
+                        "schemas/known_layers.yaml:2006",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -2965,10 +2965,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1887",
+        "schemas/known_layers.yaml:1888",
         (
             Way(
-                "schemas/known_layers.yaml:1889",
+                "schemas/known_layers.yaml:1890",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3002,10 +3002,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2122",
+        "schemas/known_layers.yaml:2123",
         (
             Way(
-                "schemas/known_layers.yaml:2124",
+                "schemas/known_layers.yaml:2125",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3014,12 +3014,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2125",
+                        "schemas/known_layers.yaml:2126",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2126",
+                        "schemas/known_layers.yaml:2127",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3028,19 +3028,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2139",
+        "schemas/known_layers.yaml:2140",
         (
             Way(
-                "schemas/known_layers.yaml:2141",
+                "schemas/known_layers.yaml:2142",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upsample, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2142",
+                        "schemas/known_layers.yaml:2143",
                         'mode == "pytorch"',
                         "the order of mode caffe is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2143",
+                        "schemas/known_layers.yaml:2144",
                         'output_datatype == "FLOAT32"',
                         "output_datatype must be FLOAT32",
                     ),
@@ -3089,18 +3089,18 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:1977",
-        (Way("schemas/known_layers.yaml:1978", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:1978",
+        (Way("schemas/known_layers.yaml:1979", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2197",
+        "schemas/known_layers.yaml:2198",
         (
             Way(
-                "schemas/known_layers.yaml:2199",
+                "schemas/known_layers.yaml:2200",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2200",
+                        "schemas/known_layers.yaml:2201",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),

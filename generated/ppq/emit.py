@@ -2443,17 +2443,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:1896)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:1897)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1899")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1900")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1899")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1900")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1901")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1902")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -2762,7 +2762,7 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2204)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2205)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
@@ -2924,7 +2924,7 @@ def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1956)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3053,9 +3053,9 @@ def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: V
 
 
 def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2147)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2148)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2147")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2148")
     e.layer(layers.SubpixelUp(upsample=op.blocksize, mode="pytorch"), (input,), tops=(output,))
 
 
@@ -3394,7 +3394,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:1896"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:1897"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1501"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1503"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1508"),
@@ -3437,7 +3437,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2204"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2205"),
             Alternative(emit_transpose_2, "schemas/known_layers.yaml:1213"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1649"),
@@ -3455,7 +3455,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:593"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1956"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1433"),)),
     hub.Resize: Rule(
         (
@@ -3468,7 +3468,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.DepthToSpace: Rule(
         (
             Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1243"),
-            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2147"),
+            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2148"),
         ),
     ),
     hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:1550"),)),

@@ -904,17 +904,17 @@ def read_h_swish(r: Read, param: layers.HSwish) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1947)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     r.top(
         0,
         r.value(
@@ -1130,9 +1130,9 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1174,7 +1174,7 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1887)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1888)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1232,17 +1232,17 @@ def read_lstm(r: Read, param: layers.Lstm) -> None:
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2122)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2123)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2125")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2126")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2125")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2126")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2126")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2127")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2126")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2127")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1257,15 +1257,15 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2139)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2140)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     output_datatype = param.output_datatype if param.output_datatype is not None else "FLOAT32"
     mode = param.mode if param.mode is not None else "pytorch"
     if mode != "pytorch":
-        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2142")
+        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2143")
     if output_datatype != "FLOAT32":
-        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2143")
+        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2144")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
@@ -1302,7 +1302,7 @@ def read_reflection_pad(r: Read, param: layers.ReflectionPad) -> None:
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:1977)."""
+    """What layer Scales computes (schemas/known_layers.yaml:1978)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -1310,11 +1310,11 @@ def read_scales(r: Read, param: layers.Scales) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2197)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2198)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2200")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2201")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
@@ -1543,7 +1543,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:590", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -1598,17 +1598,17 @@ READERS: Final[Mapping[str, Reader]] = {
         ("var_eps", "moving_average"),
         ("scale_filler", "shift_filler", "decay"),
     ),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1887", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1888", ("axis",), ()),
     "Lstm": Reader(
         read_lstm,
         "schemas/known_layers.yaml:773",
         ("num_output", "batch_size"),
         ("clipping_threshold", "weight_filler", "bias_filler"),
     ),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2122", ("downsample",), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2123", ("downsample",), ()),
     "SubpixelUp": Reader(
         read_subpixel_up,
-        "schemas/known_layers.yaml:2139",
+        "schemas/known_layers.yaml:2140",
         ("upsample", "output_datatype", "mode"),
         (),
     ),
@@ -1619,8 +1619,8 @@ READERS: Final[Mapping[str, Reader]] = {
         ("pad", "mode", "pad_w", "pad_h"),
         (),
     ),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:1977", ("alpha", "beta"), ()),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2197", ("dim",), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:1978", ("alpha", "beta"), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2198", ("dim",), ()),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:794", ("mode",), ()),
     "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1235", ("upscale_factor",), ()),
     "InstanceNorm": Reader(

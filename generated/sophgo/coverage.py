@@ -328,12 +328,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2385",
+        "schemas/known_layers.yaml:2386",
         (
             Way(
-                "schemas/known_layers.yaml:2386",
+                "schemas/known_layers.yaml:2387",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2386", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2387", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1678,16 +1678,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1895",
+        "schemas/known_layers.yaml:1896",
         (
             Way(
-                "schemas/known_layers.yaml:1896",
+                "schemas/known_layers.yaml:1897",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1899", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:1900", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1901",
+                        "schemas/known_layers.yaml:1902",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1980,8 +1980,8 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:1762", layers=("Reorg",)),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2176",
-        (Way("schemas/known_layers.yaml:2177", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2177",
+        (Way("schemas/known_layers.yaml:2178", layers=("Swish",)),),
     ),
     "caffe.PSROIPooling": Entry(
         "schemas/known_layers.yaml:1503",
@@ -2001,16 +2001,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2390",
+                "schemas/known_layers.yaml:2391",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2390",
+                        "schemas/known_layers.yaml:2391",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2394",
+                        "schemas/known_layers.yaml:2395",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -3032,8 +3032,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2169",
-        (Way("schemas/known_layers.yaml:2172", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2170",
+        (Way("schemas/known_layers.yaml:2173", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "PSROIPooling": Entry(
@@ -3053,21 +3053,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2362",
+        "schemas/known_layers.yaml:2363",
         (
             Way(
-                "schemas/known_layers.yaml:2372",
+                "schemas/known_layers.yaml:2373",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
-                conditions=(Condition("schemas/known_layers.yaml:2372", "len(bottoms) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:2373", "len(bottoms) == 2"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2377",
+                "schemas/known_layers.yaml:2378",
                 rewrite='tops[0] = Resize(bottoms[0], scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2377", "len(bottoms) == 1"),
+                    Condition("schemas/known_layers.yaml:2378", "len(bottoms) == 1"),
                     Condition(
-                        "schemas/known_layers.yaml:2381",
+                        "schemas/known_layers.yaml:2382",
                         "sizes == [n * scale for n in bottoms[0].shape[2:]]",
                         "one bottom is repeated by scale alone",
                     ),
@@ -3082,12 +3082,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2366",
+                "schemas/known_layers.yaml:2367",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2367",
+                "schemas/known_layers.yaml:2368",
                 "not pad_out_h and not pad_out_w",
                 "pad_out_h and pad_out_w are not known",
             ),
@@ -3172,15 +3172,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("c", "[bottom.shape[1]]"), ("behind", "c + ones(bottom.rank - 2)")),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1997",
+        "schemas/known_layers.yaml:1998",
         (
             Way(
-                "schemas/known_layers.yaml:1999",
+                "schemas/known_layers.yaml:2000",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2005",
+                        "schemas/known_layers.yaml:2006",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3364,10 +3364,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1887",
+        "schemas/known_layers.yaml:1888",
         (
             Way(
-                "schemas/known_layers.yaml:1889",
+                "schemas/known_layers.yaml:1890",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),

@@ -624,9 +624,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2386)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2387)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2386")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2387")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -2869,17 +2869,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:1896)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:1897)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1899")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:1900")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1899")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:1900")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1901")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:1902")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -3345,7 +3345,7 @@ def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Val
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2177)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2178)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
@@ -3381,23 +3381,23 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2390)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2391)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2390")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2391")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2390")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2391")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2390")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2391")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2390",
+            "schemas/known_layers.yaml:2391",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2394")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2395")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2394")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2395")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
@@ -3568,7 +3568,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2386"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2387"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3864,7 +3864,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:1896"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:1897"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1501"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1503"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1508"),
@@ -3924,12 +3924,12 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:1762"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2177"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2178"),)),
     caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:682"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2390"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2391"),
         ),
     ),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1388"),)),

@@ -1060,7 +1060,7 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2169)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2170)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1088,7 +1088,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2362)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2363)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 1
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1102,17 +1102,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2366",
+            "schemas/known_layers.yaml:2367",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2366",
+            "schemas/known_layers.yaml:2367",
         )
     if pad_out_h:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2367")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2368")
     if pad_out_w:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2367")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2368")
     if len(bottoms) == 2:
         places = r.value(
             hub.Cast(to=lib.element_type("int64")),
@@ -1130,7 +1130,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     if len(bottoms) == 1:
         if sizes != tuple(n * scale for n in bottoms[0].shape[2:]):
-            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:2381")
+            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:2382")
         s = float(scale)
         r.top(
             0,
@@ -1145,7 +1145,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
             ),
         )
         return
-    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:2362")
+    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:2363")
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
@@ -1250,14 +1250,14 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1998)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1475,7 +1475,7 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1887)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1888)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -1792,7 +1792,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:26", (), ()),
     "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1752", ("stride", "reverse"), ("engine",)),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2169", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2170", ("beta",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
         "schemas/known_layers.yaml:1496",
@@ -1801,7 +1801,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2362",
+        "schemas/known_layers.yaml:2363",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
@@ -1825,7 +1825,7 @@ READERS: Final[Mapping[str, Reader]] = {
             "engine",
         ),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ("engine",)),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1998", ("group",), ("engine",)),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
     "Padding": Reader(
         read_padding,
@@ -1885,7 +1885,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Mish": Reader(read_mish, "schemas/known_layers.yaml:930", (), ("engine",)),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:814", ("dim_1", "dim_2", "dim_3"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1887", ("axis",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1888", ("axis",), ()),
     "ContinuationIndicator": Reader(
         read_continuation_indicator,
         "schemas/known_layers.yaml:233",

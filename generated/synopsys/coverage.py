@@ -331,12 +331,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2443",
+        "schemas/known_layers.yaml:2444",
         (
             Way(
-                "schemas/known_layers.yaml:2444",
+                "schemas/known_layers.yaml:2445",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2444", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2445", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1824,17 +1824,17 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2094",
+        "schemas/known_layers.yaml:2095",
         (
             Way(
-                "schemas/known_layers.yaml:2095",
+                "schemas/known_layers.yaml:2096",
                 layers=("StridedSlice",),
                 let=(
                     ("cut", "slice_axes(axes, len(starts))"),
                     ("stride", "steps_of(starts, steps)"),
                     ("first", "[n + data.shape[axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut)]"),
                 ),
-                conditions=(Condition("schemas/known_layers.yaml:2099", "min(stride) > 0 and min(first) >= 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2100", "min(stride) > 0 and min(first) >= 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1501",
@@ -1897,9 +1897,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Softmax": Entry("bvlc/mapping.yaml:1545", (Way("bvlc/mapping.yaml:1546", layers=("Softmax",)),)),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2021",
+        "schemas/known_layers.yaml:2022",
         (
-            Way("schemas/known_layers.yaml:2021", layers=("Softplus",)),
+            Way("schemas/known_layers.yaml:2022", layers=("Softplus",)),
             Way("bvlc/mapping.yaml:1551", layers=("BNLL",)),
         ),
     ),
@@ -1915,12 +1915,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sqrt": Entry("bvlc/mapping.yaml:1563", (Way("bvlc/mapping.yaml:1564", layers=("Power",)),)),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2056",
+        "schemas/known_layers.yaml:2057",
         (
             Way(
-                "schemas/known_layers.yaml:2057",
+                "schemas/known_layers.yaml:2058",
                 layers=("Squeeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2057", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2058", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1569",
@@ -1929,14 +1929,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2112",
+        "schemas/known_layers.yaml:2113",
         (
             Way(
-                "schemas/known_layers.yaml:2113",
+                "schemas/known_layers.yaml:2114",
                 layers=("Sub",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2113",
+                        "schemas/known_layers.yaml:2114",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -2145,8 +2145,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2176",
-        (Way("schemas/known_layers.yaml:2177", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2177",
+        (Way("schemas/known_layers.yaml:2178", layers=("Swish",)),),
     ),
     "Atan": Entry(
         "schemas/known_layers.yaml:19",
@@ -2180,16 +2180,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:1962",
-        (Way("schemas/known_layers.yaml:1962", layers=("Round",)),),
+        "schemas/known_layers.yaml:1963",
+        (Way("schemas/known_layers.yaml:1963", layers=("Round",)),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2014",
-        (Way("schemas/known_layers.yaml:2014", layers=("Sin",)),),
+        "schemas/known_layers.yaml:2015",
+        (Way("schemas/known_layers.yaml:2015", layers=("Sin",)),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2028",
-        (Way("schemas/known_layers.yaml:2028", layers=("Softsign",)),),
+        "schemas/known_layers.yaml:2029",
+        (Way("schemas/known_layers.yaml:2029", layers=("Softsign",)),),
     ),
     "Resize": Entry(
         "schemas/known_layers.yaml:1828",
@@ -2210,7 +2210,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1871",
+                "schemas/known_layers.yaml:1872",
                 layers=("ResizeNearestNeighbor",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"'),
@@ -2219,22 +2219,22 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1875",
+                        "schemas/known_layers.yaml:1876",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2291",
+                "schemas/known_layers.yaml:2292",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2291",
+                        "schemas/known_layers.yaml:2292",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2295",
+                        "schemas/known_layers.yaml:2296",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2269,8 +2269,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2041",
-        (Way("schemas/known_layers.yaml:2042", layers=("SpaceToDepth",)),),
+        "schemas/known_layers.yaml:2042",
+        (Way("schemas/known_layers.yaml:2043", layers=("SpaceToDepth",)),),
     ),
     "ReduceProd": Entry(
         "schemas/known_layers.yaml:1629",
@@ -2283,8 +2283,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Selu": Entry(
-        "schemas/known_layers.yaml:1988",
-        (Way("schemas/known_layers.yaml:1989", layers=("SeLU",)),),
+        "schemas/known_layers.yaml:1989",
+        (Way("schemas/known_layers.yaml:1990", layers=("SeLU",)),),
     ),
     "ReduceL2": Entry(
         "schemas/known_layers.yaml:1533",
@@ -2307,16 +2307,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ThresholdedRelu": Entry(
-        "schemas/known_layers.yaml:2188",
-        (Way("schemas/known_layers.yaml:2189", layers=("ThresholdedReLU",)),),
+        "schemas/known_layers.yaml:2189",
+        (Way("schemas/known_layers.yaml:2190", layers=("ThresholdedReLU",)),),
     ),
     "LogSoftmax": Entry(
         "schemas/known_layers.yaml:747",
         (Way("schemas/known_layers.yaml:748", layers=("LogSoftmax",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1954",
-        (Way("schemas/known_layers.yaml:1955", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:1955",
+        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
     ),
 }
 
@@ -3311,8 +3311,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2169",
-        (Way("schemas/known_layers.yaml:2172", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2170",
+        (Way("schemas/known_layers.yaml:2173", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -3502,30 +3502,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:1960",
-        (Way("schemas/known_layers.yaml:1961", rewrite="tops[0] = Round(bottom)"),),
+        "schemas/known_layers.yaml:1961",
+        (Way("schemas/known_layers.yaml:1962", rewrite="tops[0] = Round(bottom)"),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2012",
-        (Way("schemas/known_layers.yaml:2013", rewrite="tops[0] = Sin(bottom)"),),
+        "schemas/known_layers.yaml:2013",
+        (Way("schemas/known_layers.yaml:2014", rewrite="tops[0] = Sin(bottom)"),),
     ),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2019",
-        (Way("schemas/known_layers.yaml:2020", rewrite="tops[0] = Softplus(bottom)"),),
+        "schemas/known_layers.yaml:2020",
+        (Way("schemas/known_layers.yaml:2021", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2026",
-        (Way("schemas/known_layers.yaml:2027", rewrite="tops[0] = Softsign(bottom)"),),
+        "schemas/known_layers.yaml:2027",
+        (Way("schemas/known_layers.yaml:2028", rewrite="tops[0] = Softsign(bottom)"),),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2106",
+        "schemas/known_layers.yaml:2107",
         (
             Way(
-                "schemas/known_layers.yaml:2108",
+                "schemas/known_layers.yaml:2109",
                 rewrite="tops[0] = Sub(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2109",
+                        "schemas/known_layers.yaml:2110",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3582,15 +3582,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1997",
+        "schemas/known_layers.yaml:1998",
         (
             Way(
-                "schemas/known_layers.yaml:1999",
+                "schemas/known_layers.yaml:2000",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2005",
+                        "schemas/known_layers.yaml:2006",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3600,10 +3600,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2428",
+        "schemas/known_layers.yaml:2429",
         (
             Way(
-                "schemas/known_layers.yaml:2430",
+                "schemas/known_layers.yaml:2431",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3612,17 +3612,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2431",
+                        "schemas/known_layers.yaml:2432",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2432",
+                        "schemas/known_layers.yaml:2433",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2433",
+                        "schemas/known_layers.yaml:2434",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3687,15 +3687,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2282",
+        "schemas/known_layers.yaml:2283",
         (
             Way(
-                "schemas/known_layers.yaml:2284",
+                "schemas/known_layers.yaml:2285",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2285",
+                        "schemas/known_layers.yaml:2286",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3707,34 +3707,35 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:1854",
         (
             Way(
-                "schemas/known_layers.yaml:1863",
-                rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:1863", "align_corners"),),
+                "schemas/known_layers.yaml:1864",
+                rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
+                conditions=(Condition("schemas/known_layers.yaml:1864", "align_corners"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1865",
-                rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:1865", "half_pixel_centers"),),
+                "schemas/known_layers.yaml:1866",
+                rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")',
+                conditions=(Condition("schemas/known_layers.yaml:1866", "half_pixel_centers"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1867",
-                rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
+                "schemas/known_layers.yaml:1868",
+                rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1867",
+                        "schemas/known_layers.yaml:1868",
                         "not align_corners and not half_pixel_centers",
                     ),
                 ),
             ),
         ),
         let=(
-            ("sizes", "[output_height if has(output_height) else int(bottom.shape[2] * scale_height), output_width if has(output_width) else int(bottom.shape[3] * scale_width)]"),
+            ("first", '2 if data_format == "NCHW" else 1'),
+            ("sizes", "[output_height if has(output_height) else int(bottom.shape[first] * scale_height), output_width if has(output_width) else int(bottom.shape[first + 1] * scale_width)]"),
         ),
         conditions=(
             Condition(
                 "schemas/known_layers.yaml:1857",
-                'bottom.rank == 4 and data_format == "NCHW"',
-                "data_format must be NCHW, the order of Caffe's blobs, of four axes",
+                'bottom.rank == 4 and (data_format == "NCHW" or data_format == "NHWC")',
+                "data_format must be NCHW or NHWC, of four axes",
             ),
             Condition(
                 "schemas/known_layers.yaml:1858",
@@ -3749,14 +3750,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2035",
+        "schemas/known_layers.yaml:2036",
         (
             Way(
-                "schemas/known_layers.yaml:2037",
+                "schemas/known_layers.yaml:2038",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2038",
+                        "schemas/known_layers.yaml:2039",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3785,15 +3786,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Stack": Entry(
-        "schemas/known_layers.yaml:2066",
+        "schemas/known_layers.yaml:2067",
         (
             Way(
-                "schemas/known_layers.yaml:2068",
+                "schemas/known_layers.yaml:2069",
                 rewrite="tops[0] = Concat(*[Unsqueeze(b, axes=[along]) for b in bottoms], axis=along)",
                 let=(("along", "axis_of(axis, bottoms[0].rank + 1)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2069",
+                        "schemas/known_layers.yaml:2070",
                         "all([b.shape == bottoms[0].shape for b in bottoms])",
                         "all bottoms have one shape",
                     ),
@@ -3897,24 +3898,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SeLU": Entry(
-        "schemas/known_layers.yaml:1984",
+        "schemas/known_layers.yaml:1985",
         (
             Way(
-                "schemas/known_layers.yaml:1986",
+                "schemas/known_layers.yaml:1987",
                 rewrite="tops[0] = Selu(bottom, alpha=alpha, gamma=lambda_)",
             ),
         ),
     ),
     "Unstack": Entry(
-        "schemas/known_layers.yaml:2225",
+        "schemas/known_layers.yaml:2226",
         (
             Way(
-                "schemas/known_layers.yaml:2227",
+                "schemas/known_layers.yaml:2228",
                 rewrite="tops = [Squeeze(Slice(bottom, starts=[i], ends=[i + 1], axes=[along]), axes=[along]) for i in range(len(tops))]",
                 let=(("along", "axis_of(axis, bottom.rank)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2230",
+                        "schemas/known_layers.yaml:2231",
                         "num in [0, bottom.shape[along]] and len(tops) == bottom.shape[along]",
                         "there is a top for each place along the axis",
                     ),
@@ -3972,29 +3973,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2050",
+        "schemas/known_layers.yaml:2051",
         (
             Way(
-                "schemas/known_layers.yaml:2052",
+                "schemas/known_layers.yaml:2053",
                 rewrite="tops[0] = Squeeze(bottom, axes=axis)",
-                conditions=(Condition("schemas/known_layers.yaml:2053", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2054", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "StridedSlice": Entry(
-        "schemas/known_layers.yaml:2087",
+        "schemas/known_layers.yaml:2088",
         (
             Way(
-                "schemas/known_layers.yaml:2089",
+                "schemas/known_layers.yaml:2090",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=end, axes=axes, steps=strides if len(strides) > 0 else ones(len(axes)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2090",
+                        "schemas/known_layers.yaml:2091",
                         "len(axes) > 0 and len(begin) == len(axes) and len(end) == len(axes) and len(strides) in [0, len(axes)]",
                         "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2091",
+                        "schemas/known_layers.yaml:2092",
                         "min(begin) >= 0",
                         "begin is counted from the front",
                     ),
@@ -4097,22 +4098,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ThresholdedReLU": Entry(
-        "schemas/known_layers.yaml:2185",
+        "schemas/known_layers.yaml:2186",
         (
             Way(
-                "schemas/known_layers.yaml:2186",
+                "schemas/known_layers.yaml:2187",
                 rewrite="tops[0] = ThresholdedRelu(bottom, alpha=alpha)",
             ),
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1910",
+        "schemas/known_layers.yaml:1911",
         (
             Way(
-                "schemas/known_layers.yaml:1912",
+                "schemas/known_layers.yaml:1913",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:1913", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1914", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
@@ -4170,10 +4171,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ScaledTanH": Entry(
-        "schemas/known_layers.yaml:1969",
+        "schemas/known_layers.yaml:1970",
         (
             Way(
-                "schemas/known_layers.yaml:1971",
+                "schemas/known_layers.yaml:1972",
                 rewrite="tops[0] = Mul(Tanh(Mul(bottom, beta)), alpha)",
             ),
         ),
@@ -4209,19 +4210,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1948",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1950",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:1952",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

@@ -566,9 +566,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2444)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2445)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2444")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2445")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -3113,16 +3113,16 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> StridedSlice (schemas/known_layers.yaml:2095)."""
+    """Slice -> StridedSlice (schemas/known_layers.yaml:2096)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     cut = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     first = tuple(n + data.shape[lib.axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut, strict=True))
     if not min(stride) > 0:
-        raise Refused("does not hold: min(stride) > 0", "schemas/known_layers.yaml:2099")
+        raise Refused("does not hold: min(stride) > 0", "schemas/known_layers.yaml:2100")
     if not min(first) >= 0:
-        raise Refused("does not hold: min(first) >= 0", "schemas/known_layers.yaml:2099")
+        raise Refused("does not hold: min(first) >= 0", "schemas/known_layers.yaml:2100")
     e.layer(
         layers.StridedSlice(
             begin=first,
@@ -3294,7 +3294,7 @@ def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
 
 
 def emit_softplus_1(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> Softplus (schemas/known_layers.yaml:2021)."""
+    """Softplus -> Softplus (schemas/known_layers.yaml:2022)."""
     e.layer(layers.Softplus(), (X,), tops=(Y,))
 
 
@@ -3319,11 +3319,11 @@ def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
 
 
 def emit_squeeze_1(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> Squeeze (schemas/known_layers.yaml:2057)."""
+    """Squeeze -> Squeeze (schemas/known_layers.yaml:2058)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2057")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2058")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2057")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2058")
     e.layer(layers.Squeeze(axis=op.axes), (data,), tops=(squeezed,))
 
 
@@ -3333,13 +3333,13 @@ def emit_squeeze_2(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> No
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Sub (schemas/known_layers.yaml:2113)."""
+    """Sub -> Sub (schemas/known_layers.yaml:2114)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:2113")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:2114")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:2113")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:2114")
     if A.shape == B.shape:
-        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:2113")
+        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:2114")
     e.layer(layers.Sub(), (A, B), tops=(C,))
 
 
@@ -3628,7 +3628,7 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2177)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2178)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
@@ -3667,17 +3667,17 @@ def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: V
 
 
 def emit_round(e: Emit, op: hub.Round, X: Value, Y: Value) -> None:
-    """Round -> Round (schemas/known_layers.yaml:1962)."""
+    """Round -> Round (schemas/known_layers.yaml:1963)."""
     e.layer(layers.Round(), (X,), tops=(Y,))
 
 
 def emit_sin(e: Emit, op: hub.Sin, input: Value, output: Value) -> None:
-    """Sin -> Sin (schemas/known_layers.yaml:2014)."""
+    """Sin -> Sin (schemas/known_layers.yaml:2015)."""
     e.layer(layers.Sin(), (input,), tops=(output,))
 
 
 def emit_softsign(e: Emit, op: hub.Softsign, input: Value, output: Value) -> None:
-    """Softsign -> Softsign (schemas/known_layers.yaml:2028)."""
+    """Softsign -> Softsign (schemas/known_layers.yaml:2029)."""
     e.layer(layers.Softsign(), (input,), tops=(output,))
 
 
@@ -3712,20 +3712,20 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> ResizeNearestNeighbor (schemas/known_layers.yaml:1871)."""
+    """Resize -> ResizeNearestNeighbor (schemas/known_layers.yaml:1872)."""
     aligned = op.coordinate_transformation_mode == "align_corners" and op.nearest_mode == "round_prefer_ceil"
     between = op.coordinate_transformation_mode == "half_pixel" and op.nearest_mode == "round_prefer_ceil" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     corner = op.coordinate_transformation_mode == "asymmetric" and op.nearest_mode == "floor" and lib.by_sizes(X.shape[:], Y.shape[:], op.scales)
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1875")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1876")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1875")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1876")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1875")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1876")
     if not (aligned or between or corner):
-        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:1875")
+        raise Refused("does not hold: aligned or between or corner", "schemas/known_layers.yaml:1876")
     if not min(Y.shape[2:]) > 1:
-        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:1875")
+        raise Refused("does not hold: min(Y.shape[2:]) > 1", "schemas/known_layers.yaml:1876")
     e.layer(
         layers.ResizeNearestNeighbor(
             output_height=Y.shape[2],
@@ -3740,23 +3740,23 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_3(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2291)."""
+    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2292)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2291")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2292")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2291")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2292")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2291")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2292")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2291",
+            "schemas/known_layers.yaml:2292",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2295")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2296")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2295")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2296")
     e.layer(layers.UpsampleDarknet(stride=factor), (X,), tops=(Y,))
 
 
@@ -3804,7 +3804,7 @@ def emit_lp_normalization_2(e: Emit, op: hub.LpNormalization, input: Value, outp
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> SpaceToDepth (schemas/known_layers.yaml:2042)."""
+    """SpaceToDepth -> SpaceToDepth (schemas/known_layers.yaml:2043)."""
     e.layer(layers.SpaceToDepth(block_size=op.blocksize, data_format="NCHW"), (input,), tops=(output,))
 
 
@@ -3818,7 +3818,7 @@ def emit_reduce_prod(e: Emit, op: hub.ReduceProd, data: Value, reduced: Value) -
 
 
 def emit_selu(e: Emit, op: hub.Selu, X: Value, Y: Value) -> None:
-    """Selu -> SeLU (schemas/known_layers.yaml:1989)."""
+    """Selu -> SeLU (schemas/known_layers.yaml:1990)."""
     e.layer(layers.SeLU(lambda_=op.gamma, alpha=op.alpha), (X,), tops=(Y,))
 
 
@@ -3841,7 +3841,7 @@ def emit_reduce_log_sum_exp(e: Emit, op: hub.ReduceLogSumExp, data: Value, reduc
 
 
 def emit_thresholded_relu(e: Emit, op: hub.ThresholdedRelu, X: Value, Y: Value) -> None:
-    """ThresholdedRelu -> ThresholdedReLU (schemas/known_layers.yaml:2189)."""
+    """ThresholdedRelu -> ThresholdedReLU (schemas/known_layers.yaml:2190)."""
     e.layer(layers.ThresholdedReLU(alpha=op.alpha), (X,), tops=(Y,))
 
 
@@ -3851,7 +3851,7 @@ def emit_log_softmax(e: Emit, op: hub.LogSoftmax, input: Value, output: Value) -
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1955)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:1956)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3917,7 +3917,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2444"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2445"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -4239,7 +4239,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2095"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2096"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1501"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1503"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1508"),
@@ -4252,7 +4252,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1546"),)),
     hub.Softplus: Rule(
         (
-            Alternative(emit_softplus_1, "schemas/known_layers.yaml:2021"),
+            Alternative(emit_softplus_1, "schemas/known_layers.yaml:2022"),
             Alternative(emit_softplus_2, "bvlc/mapping.yaml:1551"),
         ),
     ),
@@ -4260,13 +4260,13 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1564"),)),
     hub.Squeeze: Rule(
         (
-            Alternative(emit_squeeze_1, "schemas/known_layers.yaml:2057"),
+            Alternative(emit_squeeze_1, "schemas/known_layers.yaml:2058"),
             Alternative(emit_squeeze_2, "bvlc/mapping.yaml:1569"),
         ),
     ),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "schemas/known_layers.yaml:2113"),
+            Alternative(emit_sub_1, "schemas/known_layers.yaml:2114"),
             Alternative(emit_sub_2, "bvlc/mapping.yaml:1574"),
             Alternative(emit_sub_3, "bvlc/mapping.yaml:1577"),
             Alternative(emit_sub_4, "bvlc/mapping.yaml:1581"),
@@ -4314,7 +4314,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2177"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2178"),)),
     hub.Atan: Rule((Alternative(emit_atan, "schemas/known_layers.yaml:19"),)),
     hub.Ceil: Rule((Alternative(emit_ceil, "schemas/known_layers.yaml:198"),)),
     hub.Floor: Rule((Alternative(emit_floor, "schemas/known_layers.yaml:508"),)),
@@ -4325,14 +4325,14 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:1717"),
         ),
     ),
-    hub.Round: Rule((Alternative(emit_round, "schemas/known_layers.yaml:1962"),)),
-    hub.Sin: Rule((Alternative(emit_sin, "schemas/known_layers.yaml:2014"),)),
-    hub.Softsign: Rule((Alternative(emit_softsign, "schemas/known_layers.yaml:2028"),)),
+    hub.Round: Rule((Alternative(emit_round, "schemas/known_layers.yaml:1963"),)),
+    hub.Sin: Rule((Alternative(emit_sin, "schemas/known_layers.yaml:2015"),)),
+    hub.Softsign: Rule((Alternative(emit_softsign, "schemas/known_layers.yaml:2029"),)),
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:1829"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:1871"),
-            Alternative(emit_resize_3, "schemas/known_layers.yaml:2291"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:1872"),
+            Alternative(emit_resize_3, "schemas/known_layers.yaml:2292"),
             Alternative(emit_resize_4, "schemas/known_layers.yaml:682"),
         ),
     ),
@@ -4342,12 +4342,12 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_lp_normalization_2, "schemas/known_layers.yaml:1028"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2042"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2043"),)),
     hub.ReduceProd: Rule((Alternative(emit_reduce_prod, "schemas/known_layers.yaml:1630"),)),
-    hub.Selu: Rule((Alternative(emit_selu, "schemas/known_layers.yaml:1989"),)),
+    hub.Selu: Rule((Alternative(emit_selu, "schemas/known_layers.yaml:1990"),)),
     hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:1534"),)),
     hub.ReduceLogSumExp: Rule((Alternative(emit_reduce_log_sum_exp, "schemas/known_layers.yaml:1566"),)),
-    hub.ThresholdedRelu: Rule((Alternative(emit_thresholded_relu, "schemas/known_layers.yaml:2189"),)),
+    hub.ThresholdedRelu: Rule((Alternative(emit_thresholded_relu, "schemas/known_layers.yaml:2190"),)),
     hub.LogSoftmax: Rule((Alternative(emit_log_softmax, "schemas/known_layers.yaml:748"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1955"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1956"),)),
 }

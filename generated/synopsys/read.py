@@ -1121,7 +1121,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2169)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2170)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1293,34 +1293,34 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
 
 
 def read_round(r: Read, param: layers.Round) -> None:
-    """What layer Round computes (schemas/known_layers.yaml:1960)."""
+    """What layer Round computes (schemas/known_layers.yaml:1961)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Round(), (bottom,)))
 
 
 def read_sin(r: Read, param: layers.Sin) -> None:
-    """What layer Sin computes (schemas/known_layers.yaml:2012)."""
+    """What layer Sin computes (schemas/known_layers.yaml:2013)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sin(), (bottom,)))
 
 
 def read_softplus(r: Read, param: layers.Softplus) -> None:
-    """What layer Softplus computes (schemas/known_layers.yaml:2019)."""
+    """What layer Softplus computes (schemas/known_layers.yaml:2020)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softplus(), (bottom,)))
 
 
 def read_softsign(r: Read, param: layers.Softsign) -> None:
-    """What layer Softsign computes (schemas/known_layers.yaml:2026)."""
+    """What layer Softsign computes (schemas/known_layers.yaml:2027)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softsign(), (bottom,)))
 
 
 def read_sub(r: Read, param: layers.Sub) -> None:
-    """What layer Sub computes (schemas/known_layers.yaml:2106)."""
+    """What layer Sub computes (schemas/known_layers.yaml:2107)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2109")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2110")
     r.top(0, r.value(hub.Sub(), (bottoms[0], bottoms[1])))
 
 
@@ -1384,14 +1384,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1997)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1998)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2005")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1404,7 +1404,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2428)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2429)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1416,12 +1416,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2431",
+            "schemas/known_layers.yaml:2432",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2431",
+            "schemas/known_layers.yaml:2432",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1429,10 +1429,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2432",
+            "schemas/known_layers.yaml:2433",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2433")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2434")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1501,13 +1501,13 @@ def read_depth_to_space(r: Read, param: layers.DepthToSpace) -> None:
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2282)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2283)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2285")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2286")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2285")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2286")
     s = float(stride)
     r.top(
         0,
@@ -1534,18 +1534,13 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
     scale_width = param.scale_width if param.scale_width is not None else 1.0
     half_pixel_centers = param.half_pixel_centers if param.half_pixel_centers is not None else False
     if bottom.rank != 4:
-        raise Refused(
-            "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:1857",
-        )
-    if data_format != "NCHW":
-        raise Refused(
-            "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:1857",
-        )
+        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:1857")
+    if not (data_format == "NCHW" or data_format == "NHWC"):
+        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:1857")
     if (align_corners and half_pixel_centers):
         raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:1858")
-    sizes = (output_height if param.output_height is not None else int(bottom.shape[2] * scale_height), output_width if param.output_width is not None else int(bottom.shape[3] * scale_width))
+    first = 2 if data_format == "NCHW" else 1
+    sizes = (output_height if param.output_height is not None else int(bottom.shape[first] * scale_height), output_width if param.output_width is not None else int(bottom.shape[first + 1] * scale_width))
     if not min(sizes) > 1:
         raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:1859")
     if align_corners:
@@ -1553,7 +1548,7 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
             0,
             r.value(
                 hub.Resize(
-                    axes=(2, 3),
+                    axes=(first, first + 1),
                     sizes=sizes,
                     mode="nearest",
                     coordinate_transformation_mode="align_corners",
@@ -1568,7 +1563,7 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
             0,
             r.value(
                 hub.Resize(
-                    axes=(2, 3),
+                    axes=(first, first + 1),
                     sizes=sizes,
                     mode="nearest",
                     coordinate_transformation_mode="half_pixel",
@@ -1583,7 +1578,7 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
             0,
             r.value(
                 hub.Resize(
-                    axes=(2, 3),
+                    axes=(first, first + 1),
                     sizes=sizes,
                     mode="nearest",
                     coordinate_transformation_mode="asymmetric",
@@ -1597,14 +1592,14 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
 
 
 def read_space_to_depth(r: Read, param: layers.SpaceToDepth) -> None:
-    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2035)."""
+    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2036)."""
     bottom = r.one_bottom()
     block_size = param.block_size if param.block_size is not None else 0
     data_format = param.data_format if param.data_format is not None else "NHWC"
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs",
-            "schemas/known_layers.yaml:2038",
+            "schemas/known_layers.yaml:2039",
         )
     r.top(0, r.value(hub.SpaceToDepth(blocksize=block_size), (bottom,)))
 
@@ -1622,11 +1617,11 @@ def read_pad(r: Read, param: layers.Pad) -> None:
 
 
 def read_stack(r: Read, param: layers.Stack) -> None:
-    """What layer Stack computes (schemas/known_layers.yaml:2066)."""
+    """What layer Stack computes (schemas/known_layers.yaml:2067)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     if not all(tuple(b.shape == bottoms[0].shape for b in bottoms)):
-        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2069")
+        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2070")
     along = lib.axis_of(axis, bottoms[0].rank + 1)
     r.top(
         0,
@@ -1745,7 +1740,7 @@ def read_reduce_mean(r: Read, param: layers.ReduceMean) -> None:
 
 
 def read_se_lu(r: Read, param: layers.SeLU) -> None:
-    """What layer SeLU computes (schemas/known_layers.yaml:1984)."""
+    """What layer SeLU computes (schemas/known_layers.yaml:1985)."""
     bottom = r.one_bottom()
     lambda_ = param.lambda_ if param.lambda_ is not None else 1.05070102
     alpha = param.alpha if param.alpha is not None else 1.67326319
@@ -1753,16 +1748,16 @@ def read_se_lu(r: Read, param: layers.SeLU) -> None:
 
 
 def read_unstack(r: Read, param: layers.Unstack) -> None:
-    """What layer Unstack computes (schemas/known_layers.yaml:2225)."""
+    """What layer Unstack computes (schemas/known_layers.yaml:2226)."""
     tops = r.tops
     bottom = r.one_bottom()
     num = param.num if param.num is not None else 0
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
     if num not in (0, bottom.shape[along]):
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2230")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2231")
     if len(tops) != bottom.shape[along]:
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2230")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2231")
     r.all_tops(
         [r.value(
             hub.Squeeze(axes=(along,)),
@@ -1808,16 +1803,16 @@ def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
 
 
 def read_squeeze(r: Read, param: layers.Squeeze) -> None:
-    """What layer Squeeze computes (schemas/known_layers.yaml:2050)."""
+    """What layer Squeeze computes (schemas/known_layers.yaml:2051)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2053")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2054")
     r.top(0, r.value(hub.Squeeze(axes=axis), (bottom,)))
 
 
 def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
-    """What layer StridedSlice computes (schemas/known_layers.yaml:2087)."""
+    """What layer StridedSlice computes (schemas/known_layers.yaml:2088)."""
     bottom = r.one_bottom()
     begin = param.begin
     end = param.end
@@ -1826,25 +1821,25 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
     if not len(axes) > 0:
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2090",
+            "schemas/known_layers.yaml:2091",
         )
     if len(begin) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2090",
+            "schemas/known_layers.yaml:2091",
         )
     if len(end) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2090",
+            "schemas/known_layers.yaml:2091",
         )
     if len(strides) not in (0, len(axes)):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2090",
+            "schemas/known_layers.yaml:2091",
         )
     if not min(begin) >= 0:
-        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2091")
+        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2092")
     r.top(
         0,
         r.value(
@@ -1960,18 +1955,18 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_thresholded_re_lu(r: Read, param: layers.ThresholdedReLU) -> None:
-    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2185)."""
+    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2186)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     r.top(0, r.value(hub.ThresholdedRelu(alpha=alpha), (bottom,)))
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1910)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:1911)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1913")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1914")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -2041,7 +2036,7 @@ def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
 
 
 def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
-    """What layer ScaledTanH computes (schemas/known_layers.yaml:1969)."""
+    """What layer ScaledTanH computes (schemas/known_layers.yaml:1970)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.0
     beta = param.beta if param.beta is not None else 0.0
@@ -2073,17 +2068,17 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1946)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:1947)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1950")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1951")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
     r.top(
         0,
         r.value(
@@ -2296,7 +2291,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2392", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2169", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2170", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
     "Add": Reader(read_add, "schemas/known_layers.yaml:4", (), ()),
     "Atan": Reader(read_atan, "schemas/known_layers.yaml:17", (), ()),
@@ -2329,11 +2324,11 @@ READERS: Final[Mapping[str, Reader]] = {
     "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:884", (), ()),
     "Mul": Reader(read_mul, "schemas/known_layers.yaml:938", (), ()),
     "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1694", ("stride", "reverse"), ()),
-    "Round": Reader(read_round, "schemas/known_layers.yaml:1960", (), ()),
-    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2012", (), ()),
-    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2019", (), ()),
-    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2026", (), ()),
-    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2106", (), ()),
+    "Round": Reader(read_round, "schemas/known_layers.yaml:1961", (), ()),
+    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2013", (), ()),
+    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2020", (), ()),
+    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2027", (), ()),
+    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2107", (), ()),
     "Interp": Reader(
         read_interp,
         "schemas/known_layers.yaml:660",
@@ -2348,10 +2343,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1997", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1998", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2428",
+        "schemas/known_layers.yaml:2429",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
@@ -2368,7 +2363,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("block_size", "data_format"),
         (),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2282", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2283", ("stride",), ()),
     "ResizeNearestNeighbor": Reader(
         read_resize_nearest_neighbor,
         "schemas/known_layers.yaml:1854",
@@ -2385,12 +2380,12 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "SpaceToDepth": Reader(
         read_space_to_depth,
-        "schemas/known_layers.yaml:2035",
+        "schemas/known_layers.yaml:2036",
         ("block_size", "data_format"),
         (),
     ),
     "Pad": Reader(read_pad, "schemas/known_layers.yaml:1104", ("paddings", "constant_values"), ()),
-    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2066", ("axis",), ()),
+    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2067", ("axis",), ()),
     "ResizeBilinear": Reader(
         read_resize_bilinear,
         "schemas/known_layers.yaml:1813",
@@ -2411,8 +2406,8 @@ READERS: Final[Mapping[str, Reader]] = {
     "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:1607", ("axis", "keepdims"), ()),
     "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:1623", ("axis", "keepdims"), ()),
     "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:1591", ("axis", "keepdims"), ()),
-    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:1984", ("lambda", "alpha"), ()),
-    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2225", ("num", "axis"), ()),
+    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:1985", ("lambda", "alpha"), ()),
+    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2226", ("num", "axis"), ()),
     "MirrorPad": Reader(
         read_mirror_pad,
         "schemas/known_layers.yaml:900",
@@ -2420,10 +2415,10 @@ READERS: Final[Mapping[str, Reader]] = {
         (),
     ),
     "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:488", ("axis",), ()),
-    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2050", ("axis",), ()),
+    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2051", ("axis",), ()),
     "StridedSlice": Reader(
         read_strided_slice,
-        "schemas/known_layers.yaml:2087",
+        "schemas/known_layers.yaml:2088",
         ("begin", "end", "strides", "axes"),
         (),
     ),
@@ -2438,12 +2433,12 @@ READERS: Final[Mapping[str, Reader]] = {
     "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1527", ("axes", "keepdims"), ()),
     "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:1559", ("axis", "keepdims"), ()),
     "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:568", ("alpha", "beta"), ()),
-    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2185", ("alpha",), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1910", ("axis",), ()),
+    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2186", ("alpha",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1911", ("axis",), ()),
     "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:756", ("axis", "p"), ()),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:828", ("transpose_a", "transpose_b"), ()),
     "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:515", ("axis", "batch_flag"), ()),
-    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:1969", ("alpha", "beta"), ()),
+    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:1970", ("alpha", "beta"), ()),
     "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:743", ("axis",), ()),
     "LayerNorm": Reader(
         read_layer_norm,
@@ -2453,7 +2448,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:1947",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

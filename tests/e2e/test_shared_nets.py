@@ -35,6 +35,7 @@ READ: Mapping[
     "arrybn/gtsrb": ("bvlc", 13),
     "facebook/alexnet_deploy": ("bvlc", 23),
     "facebook/lenet": ("bvlc", 8),
+    "foss-for-synopsys-dwc-arc-processors/DAN_convert_optimized_new": ("synopsys", 96),
     "intel/yolov2_test_performance_dummy": ("sophgo", 97),
     "mrisso/model": ("bvlc", 10),
     "soeaver/rcnn_deploy_rfcn_coco_air101-merge": ("sophgo", 5),
@@ -50,8 +51,7 @@ REFUSED: Mapping[str, tuple[str, list[str]]] = {  # dialect, and each fault by i
     "openvinotoolkit/deploy": ("opencv", ["1670 PriorBoxClustered"]),
     # A size that only a run tells, in a Reshape to one row.
     "mshabunin/faster_rcnn_zf": ("opencv", ["348 needs a static regions"]),
-    # A field that the dialect's rule does not read, a type without rule.
-    "foss-for-synopsys-dwc-arc-processors/DAN_convert_optimized_new": ("synopsys", ["40 pad_l"]),
+    # A type that the facts of the dialect do not tell of.
     "Cambricon/add": ("cambricon", ["16 Add"]),
     # No nets: an input without shape, prose behind the net, a size that is a word.
     "arrybn/reshape_and_slice_routines": ("opencv", ["2 names 1 inputs and gives 0 input_dim"]),

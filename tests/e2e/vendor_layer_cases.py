@@ -232,6 +232,12 @@ CASES = [
         sampled(X, 7, 4, 0.5, nearest=True),
     ),
     Case(
+        "resize_nearest",
+        f'type: "ResizeNearestNeighbor" resize_nearest_neighbor_param {{ data_format: "NHWC" {SIZE} }}',
+        (X.transpose(0, 2, 3, 1).copy(),),
+        sampled(X, 7, 4, 0.0, nearest=True).transpose(0, 2, 3, 1),
+    ),
+    Case(
         "scaled_tanh",
         'type: "ScaledTanH" scaled_tanh_param { alpha: 3 beta: 0.25 }',
         (X,),
