@@ -48,7 +48,8 @@ REFUSED: Mapping[str, tuple[str, list[str]]] = {  # dialect, and each fault by i
     "eric612/mobilenet_yolo_lite_deploy": ("mobilenet_yolo", ["785 YoloDetectionOutput"]),
     "yuqj1991/mobilenet_yolov3_lite_deploy": ("mobilenet_yolo", ["950 Yolov3DetectionOutput"]),
     "gklz1982/yolo": ("sophgo", ["1111 coords", "1113 biases"]),
-    "openvinotoolkit/deploy": ("opencv", ["1670 PriorBoxClustered"]),
+    "openvinotoolkit/license-plate-recognition-barrier-0001": ("openvino", ["678 CTCGreedyDecoder"]),
+    "openvinotoolkit/deploy": ("openvino", ["1670 PriorBoxClustered"]),
     # A size that only a run tells, in a Reshape to one row.
     "mshabunin/faster_rcnn_zf": ("opencv", ["348 needs a static regions"]),
     # A type that the facts of the dialect do not tell of.
@@ -75,10 +76,6 @@ REFUSED: Mapping[str, tuple[str, list[str]]] = {  # dialect, and each fault by i
     "happynear/normalize_layer_renorm": ("bvlc", ["9 Normalize", "15 normalize_param", "20 ChannelScale"]),
     "lltcggie/noise0_scale2.0x_model": ("bvlc", ["185 CropCenter", "190 crop_center_param", "197 Axpy"]),
     "lwplw/yolov2_tiny_3": ("bvlc", ["408 Region", "413 region_param"]),
-    "openvinotoolkit/license-plate-recognition-barrier-0001": (
-        "ssd",
-        ["678 CTCGreedyDecoder", "684 ctc_decoder_param"],
-    ),
     "senlinuc/densenet-res-blstm_deploy": (
         "bvlc",
         [
