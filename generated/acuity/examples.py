@@ -239,7 +239,8 @@ EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("Where", "bvlc/mapping.yaml:1669", "def example(x0: bool[2, 3], x1: float32[2, 3], x2: float32[2, 3]):\n    result = Where(x0, x1, x2)\n    return result"),
     ("Where", "bvlc/mapping.yaml:1669", "def example(x0: bool[2, 3], x1: float32[2, 3], *, c0: float32[] = 1e309):\n    result = Where(x0, c0, x1)\n    return result"),
     ("Where", "bvlc/mapping.yaml:1669", "def example(x0: bool[2, 3], x1: float32[2, 3], *, c0: float32[] = -1e309):\n    result = Where(x0, x1, c0)\n    return result"),
-    ("Swish", "schemas/known_layers.yaml:2177", "def example(x0: float32[2, 3]):\n    result = Swish(x0, alpha=1.5)\n    return result"),
+    ("Swish", "schemas/known_layers.yaml:2180", "def example(x0: float32[2, 3]):\n    result = Swish(x0, alpha=1.5)\n    return result"),
+    ("caffe.ChannelShuffle", "schemas/known_layers.yaml:2011", "def example(x0: float32[2, 6, 3, 4]):\n    result = caffe.ChannelShuffle(x0, group=2)\n    return result"),
     ("caffe.PriorBox", "schemas/known_layers.yaml:1387", "def example(x0: float32[1, 2, 3, 4], x1: float32[1, 3, 32, 48]):\n    result = caffe.PriorBox(x0, x1, min_sizes=(8.0, 12.0), max_sizes=(16.0, 20.0), ratios=(2.0, 3.0), flip=True, clip=True, variances=(0.1, 0.1, 0.2, 0.2), image_size=(), steps=(), offset=0.5)\n    return result"),
     ("caffe.PriorBox", "schemas/known_layers.yaml:1387", "def example(x0: float32[1, 2, 3, 4], x1: float32[1, 3, 32, 48]):\n    result = caffe.PriorBox(x0, x1, min_sizes=(8.0,), max_sizes=(), ratios=(0.5,), flip=False, clip=False, variances=(0.1,), image_size=(30, 40), steps=(10.0, 11.0), offset=0.25)\n    return result"),
     ("caffe.DetectionOutput", "schemas/known_layers.yaml:372", "def example(x0: float32[2, 24], x1: float32[2, 18], x2: float32[1, 2, 24]):\n    result = caffe.DetectionOutput(x0, x1, x2, num_classes=3, shared_locations=True, background=0, code='CENTER_SIZE', variance_in_target=False, score_threshold=0.1, nms_threshold=0.45, nms_top_k=4, nms_eta=1.0, keep_top_k=5)\n    return result"),
@@ -1353,7 +1354,7 @@ LAYERS: Final[tuple[LayerExample, ...]] = (
     ),
     LayerExample(
         "Swish",
-        "schemas/known_layers.yaml:2170",
+        "schemas/known_layers.yaml:2173",
         "Swish(float32[2, 3], beta=0.5)",
         layers.Swish(beta=0.5),
         ("float32[2, 3]",),

@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2273",
+        "schemas/known_layers.yaml:2276",
         (
             Way(
-                "schemas/known_layers.yaml:2274",
+                "schemas/known_layers.yaml:2277",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2274", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2277", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1924,16 +1924,20 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2269",
+                "schemas/known_layers.yaml:2272",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2269",
+                        "schemas/known_layers.yaml:2272",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"',
                     ),
                 ),
             ),
         ),
+    ),
+    "caffe.ChannelShuffle": Entry(
+        "schemas/known_layers.yaml:2011",
+        (Way("schemas/known_layers.yaml:2011", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1387",
@@ -3007,24 +3011,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2249",
+        "schemas/known_layers.yaml:2252",
         (
             Way(
-                "schemas/known_layers.yaml:2259",
+                "schemas/known_layers.yaml:2262",
                 rewrite='tops[0] = Resize(bottoms[0], axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2259",
+                        "schemas/known_layers.yaml:2262",
                         "nearestneighbor_mode and len(bottoms) == 1",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2261",
+                "schemas/known_layers.yaml:2264",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2261",
+                        "schemas/known_layers.yaml:2264",
                         "not nearestneighbor_mode and len(bottoms) == 2",
                     ),
                 ),
@@ -3037,12 +3041,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2253",
+                "schemas/known_layers.yaml:2256",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2254",
+                "schemas/known_layers.yaml:2257",
                 "pad_out_h == 0 and pad_out_W == 0",
                 "pads at the end are not known",
             ),

@@ -528,9 +528,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2274)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2277)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2274")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2277")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -3234,25 +3234,30 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2269)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2272)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2269")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2272")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2269")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2272")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2269")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2272")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:2269",
+            "schemas/known_layers.yaml:2272",
         )
     if op.nearest_mode != "round_prefer_ceil":
-        raise Refused("does not hold: nearest_mode == 'round_prefer_ceil'", "schemas/known_layers.yaml:2269")
+        raise Refused("does not hold: nearest_mode == 'round_prefer_ceil'", "schemas/known_layers.yaml:2272")
     e.layer(
         layers.Upsample(upsample_h=Y.shape[2], upsample_w=Y.shape[3], nearestneighbor_mode=True),
         (X,),
         tops=(Y,),
     )
+
+
+def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2011)."""
+    e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
@@ -3407,7 +3412,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2274"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2277"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3763,9 +3768,10 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:682"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2269"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2272"),
         ),
     ),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2011"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1388"),)),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1028"),)),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:446"),)),

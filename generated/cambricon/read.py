@@ -1136,7 +1136,7 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2249)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2252)."""
     bottoms = r.bottoms
     upsample_h = param.upsample_h if param.upsample_h is not None else 0
     upsample_w = param.upsample_w if param.upsample_w is not None else 0
@@ -1151,17 +1151,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2253",
+            "schemas/known_layers.yaml:2256",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2253",
+            "schemas/known_layers.yaml:2256",
         )
     if pad_out_h != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2254")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2257")
     if pad_out_W != 0:
-        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2254")
+        raise Refused("pads at the end are not known", "schemas/known_layers.yaml:2257")
     if nearestneighbor_mode and len(bottoms) == 1:
         r.top(
             0,
@@ -1194,7 +1194,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     raise Refused(
         "nearestneighbor_mode for one bottom, or values and a mask without it",
-        "schemas/known_layers.yaml:2249",
+        "schemas/known_layers.yaml:2252",
     )
 
 
@@ -1776,7 +1776,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1694", ("stride", "reverse"), ("engine",)),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2249",
+        "schemas/known_layers.yaml:2252",
         (
             "upsample_h",
             "upsample_w",

@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2444",
+        "schemas/known_layers.yaml:2447",
         (
             Way(
-                "schemas/known_layers.yaml:2445",
+                "schemas/known_layers.yaml:2448",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2445", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2448", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1909,8 +1909,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2177",
-        (Way("schemas/known_layers.yaml:2178", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2180",
+        (Way("schemas/known_layers.yaml:2181", layers=("Swish",)),),
     ),
     "LpNormalization": Entry(
         "schemas/known_layers.yaml:1027",
@@ -1926,6 +1926,10 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
         ),
+    ),
+    "caffe.ChannelShuffle": Entry(
+        "schemas/known_layers.yaml:2011",
+        (Way("schemas/known_layers.yaml:2011", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
         "schemas/known_layers.yaml:1387",
@@ -1972,16 +1976,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2292",
+                "schemas/known_layers.yaml:2295",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2292",
+                        "schemas/known_layers.yaml:2295",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2296",
+                        "schemas/known_layers.yaml:2299",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2918,8 +2922,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2170",
-        (Way("schemas/known_layers.yaml:2173", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2173",
+        (Way("schemas/known_layers.yaml:2176", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -3113,15 +3117,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2283",
+        "schemas/known_layers.yaml:2286",
         (
             Way(
-                "schemas/known_layers.yaml:2285",
+                "schemas/known_layers.yaml:2288",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2286",
+                        "schemas/known_layers.yaml:2289",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3217,10 +3221,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2429",
+        "schemas/known_layers.yaml:2432",
         (
             Way(
-                "schemas/known_layers.yaml:2431",
+                "schemas/known_layers.yaml:2434",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3229,17 +3233,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2432",
+                        "schemas/known_layers.yaml:2435",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2433",
+                        "schemas/known_layers.yaml:2436",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2434",
+                        "schemas/known_layers.yaml:2437",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

@@ -3075,10 +3075,10 @@ def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze_1(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> Unsqueeze (schemas/known_layers.yaml:2217)."""
+    """Unsqueeze -> Unsqueeze (schemas/known_layers.yaml:2220)."""
     axes = e.known(op.axes)
     if len(axes) != 1:
-        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2217")
+        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2220")
     e.layer(layers.Unsqueeze(dim=axes[0]), (data,), tops=(expanded,))
 
 
@@ -3342,23 +3342,23 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2317)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2320)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2317")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2320")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2317")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2320")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2317")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2320")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2317",
+            "schemas/known_layers.yaml:2320",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2321")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2324")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2321")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2324")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
@@ -3800,7 +3800,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Unsqueeze: Rule(
         (
-            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:2217"),
+            Alternative(emit_unsqueeze_1, "schemas/known_layers.yaml:2220"),
             Alternative(emit_unsqueeze_2, "bvlc/mapping.yaml:1666"),
         ),
     ),
@@ -3826,7 +3826,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:103"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2317"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2320"),
         ),
     ),
     hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:1243"),)),

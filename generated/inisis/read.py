@@ -1205,16 +1205,16 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2306)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2309)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = param.dims_num if param.dims_num is not None else 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2314")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2314")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2314")
     s = float(scale)
     r.top(
         0,
@@ -1239,7 +1239,7 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_unsqueeze(r: Read, param: layers.Unsqueeze) -> None:
-    """What layer Unsqueeze computes (schemas/known_layers.yaml:2213)."""
+    """What layer Unsqueeze computes (schemas/known_layers.yaml:2216)."""
     bottom = r.one_bottom()
     dim = param.dim if param.dim is not None else 0
     r.top(0, r.value(hub.Unsqueeze(axes=(dim,)), (bottom,)))
@@ -1650,9 +1650,9 @@ READERS: Final[Mapping[str, Reader]] = {
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2306", ("scale", "dims_num"), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2309", ("scale", "dims_num"), ()),
     "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:568", ("alpha", "beta"), ()),
-    "Unsqueeze": Reader(read_unsqueeze, "schemas/known_layers.yaml:2213", ("dim",), ()),
+    "Unsqueeze": Reader(read_unsqueeze, "schemas/known_layers.yaml:2216", ("dim",), ()),
     "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1655", ("negative_slope", "threshold"), ()),
     "Pad": Reader(
         read_pad,

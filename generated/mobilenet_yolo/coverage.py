@@ -1960,23 +1960,23 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2177",
-        (Way("schemas/known_layers.yaml:2178", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2180",
+        (Way("schemas/known_layers.yaml:2181", layers=("Swish",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2316",
+        "schemas/known_layers.yaml:2319",
         (
             Way(
-                "schemas/known_layers.yaml:2317",
+                "schemas/known_layers.yaml:2320",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2317",
+                        "schemas/known_layers.yaml:2320",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2321",
+                        "schemas/known_layers.yaml:2324",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -3122,20 +3122,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2170",
-        (Way("schemas/known_layers.yaml:2173", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2173",
+        (Way("schemas/known_layers.yaml:2176", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2306",
+        "schemas/known_layers.yaml:2309",
         (
             Way(
-                "schemas/known_layers.yaml:2308",
+                "schemas/known_layers.yaml:2311",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2311",
+                        "schemas/known_layers.yaml:2314",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),

@@ -3288,28 +3288,28 @@ def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Val
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2178)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2181)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
 def emit_resize(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2317)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2320)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2317")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2320")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2317")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2320")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2317")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2320")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2317",
+            "schemas/known_layers.yaml:2320",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2321")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2324")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2321")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2324")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
@@ -3721,6 +3721,6 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1028"),)),
     hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:1717"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2178"),)),
-    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:2317"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2181"),)),
+    hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:2320"),)),
 }

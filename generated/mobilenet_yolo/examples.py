@@ -244,8 +244,8 @@ EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("caffe.DetectionOutput", "schemas/known_layers.yaml:372", "def example(x0: float32[2, 24], x1: float32[2, 18], x2: float32[1, 2, 24]):\n    result = caffe.DetectionOutput(x0, x1, x2, num_classes=3, shared_locations=True, background=0, code='CENTER_SIZE', variance_in_target=False, score_threshold=0.1, nms_threshold=0.45, nms_top_k=4, nms_eta=1.0, keep_top_k=5)\n    return result"),
     ("LpNormalization", "schemas/known_layers.yaml:1027", "def example(x0: float32[2, 3, 5, 4]):\n    result = LpNormalization(x0, axis=1)\n    return result"),
     ("DepthToSpace", "schemas/known_layers.yaml:1716", "def example(x0: float32[1, 8, 2, 3]):\n    result = DepthToSpace(x0, blocksize=2)\n    return result"),
-    ("Swish", "schemas/known_layers.yaml:2177", "def example(x0: float32[2, 3]):\n    result = Swish(x0, alpha=1.5)\n    return result"),
-    ("Resize", "schemas/known_layers.yaml:2316", "def example(x0: float32[1, 2, 4, 6]):\n    result = Resize(x0, scales=(1.0, 1.0, 2.0, 2.0), coordinate_transformation_mode='asymmetric', nearest_mode='floor')\n    return result"),
+    ("Swish", "schemas/known_layers.yaml:2180", "def example(x0: float32[2, 3]):\n    result = Swish(x0, alpha=1.5)\n    return result"),
+    ("Resize", "schemas/known_layers.yaml:2319", "def example(x0: float32[1, 2, 4, 6]):\n    result = Resize(x0, scales=(1.0, 1.0, 2.0, 2.0), coordinate_transformation_mode='asymmetric', nearest_mode='floor')\n    return result"),
 )
 
 # what they refuse: last, where the condition stands that says no, empty for the whole rule
@@ -1354,7 +1354,7 @@ LAYERS: Final[tuple[LayerExample, ...]] = (
     ),
     LayerExample(
         "Swish",
-        "schemas/known_layers.yaml:2170",
+        "schemas/known_layers.yaml:2173",
         "Swish(float32[2, 3], beta=0.5)",
         layers.Swish(beta=0.5),
         ("float32[2, 3]",),

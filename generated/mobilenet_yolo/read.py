@@ -1279,23 +1279,23 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2170)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2173)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2306)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2309)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2314")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2314")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2314")
     s = float(scale)
     r.top(
         0,
@@ -1581,8 +1581,8 @@ READERS: Final[Mapping[str, Reader]] = {
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
     "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1694", ("stride", "reverse"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2170", ("beta",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2306", ("scale",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2173", ("beta",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2309", ("scale",), ()),
     "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1655", ("negative_slope",), ("engine",)),
 }
 

@@ -1785,9 +1785,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2204",
+        "schemas/known_layers.yaml:2207",
         (
-            Way("schemas/known_layers.yaml:2205", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2208", layers=("Transpose",)),
             Way(
                 "bvlc/mapping.yaml:1647",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
@@ -1879,19 +1879,19 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2316",
+        "schemas/known_layers.yaml:2319",
         (
             Way(
-                "schemas/known_layers.yaml:2317",
+                "schemas/known_layers.yaml:2320",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2317",
+                        "schemas/known_layers.yaml:2320",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2321",
+                        "schemas/known_layers.yaml:2324",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -1953,13 +1953,20 @@ OPS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:1503",
         (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
     ),
+    "caffe.ChannelShuffle": Entry(
+        "schemas/known_layers.yaml:2011",
+        (
+            Way("schemas/known_layers.yaml:2011", layers=("ChannelShuffle",)),
+            Way("schemas/known_layers.yaml:2011", layers=("ShuffleChannel",)),
+        ),
+    ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2160",
+        "schemas/known_layers.yaml:2163",
         (
             Way(
-                "schemas/known_layers.yaml:2161",
+                "schemas/known_layers.yaml:2164",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2161", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2164", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -2924,14 +2931,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2198",
+        "schemas/known_layers.yaml:2201",
         (
             Way(
-                "schemas/known_layers.yaml:2200",
+                "schemas/known_layers.yaml:2203",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2201",
+                        "schemas/known_layers.yaml:2204",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3012,10 +3019,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2123",
+        "schemas/known_layers.yaml:2126",
         (
             Way(
-                "schemas/known_layers.yaml:2125",
+                "schemas/known_layers.yaml:2128",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3024,12 +3031,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2126",
+                        "schemas/known_layers.yaml:2129",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2127",
+                        "schemas/known_layers.yaml:2130",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3038,24 +3045,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2157",
+        "schemas/known_layers.yaml:2160",
         (
             Way(
-                "schemas/known_layers.yaml:2158",
+                "schemas/known_layers.yaml:2161",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=upsample, mode='CRD')",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2306",
+        "schemas/known_layers.yaml:2309",
         (
             Way(
-                "schemas/known_layers.yaml:2308",
+                "schemas/known_layers.yaml:2311",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2311",
+                        "schemas/known_layers.yaml:2314",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),

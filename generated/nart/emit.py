@@ -2904,7 +2904,7 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2205)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2208)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
@@ -3072,23 +3072,23 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2317)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2320)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2317")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2320")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2317")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2320")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2317")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2320")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2317",
+            "schemas/known_layers.yaml:2320",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2321")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2324")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2321")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2324")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
 
 
@@ -3184,10 +3184,20 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
     )
 
 
+def emit_channel_shuffle_1(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
+    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2011)."""
+    e.layer(layers.ChannelShuffle(group=op.group), (X,), tops=(Y,))
+
+
+def emit_channel_shuffle_2(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2011)."""
+    e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
+
+
 def emit_depth_to_space(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2161)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2164)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2161")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2164")
     e.layer(layers.SubpixelUp(upsample=op.blocksize), (input,), tops=(output,))
 
 
@@ -3570,7 +3580,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2205"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2208"),
             Alternative(emit_transpose_2, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1649"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1654"),
@@ -3590,7 +3600,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1956"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:2317"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:2320"),
             Alternative(emit_resize_2, "schemas/known_layers.yaml:1781"),
             Alternative(emit_resize_3, "schemas/known_layers.yaml:989"),
             Alternative(emit_resize_4, "schemas/known_layers.yaml:970"),
@@ -3598,5 +3608,11 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
-    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2161"),)),
+    caffe_ops.ChannelShuffle: Rule(
+        (
+            Alternative(emit_channel_shuffle_1, "schemas/known_layers.yaml:2011"),
+            Alternative(emit_channel_shuffle_2, "schemas/known_layers.yaml:2011"),
+        ),
+    ),
+    hub.DepthToSpace: Rule((Alternative(emit_depth_to_space, "schemas/known_layers.yaml:2164"),)),
 }

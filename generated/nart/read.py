@@ -1102,11 +1102,11 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2198)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2201)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2201")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2204")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
@@ -1199,17 +1199,17 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2123)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2126)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2126")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2129")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2126")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2129")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2127")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2130")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2127")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2130")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1224,23 +1224,23 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2157)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2160)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2306)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2309)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2314")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2314")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2311")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2314")
     s = float(scale)
     r.top(
         0,
@@ -1526,7 +1526,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("var_eps", "moving_average"),
         ("scale_filler", "shift_filler", "decay"),
     ),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2198", ("dim",), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2201", ("dim",), ()),
     "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:1655", ("negative_slope",), ()),
     "GroupNorm": Reader(read_group_norm, "schemas/known_layers.yaml:547", ("group_num", "eps"), ()),
     "Resize": Reader(
@@ -1536,9 +1536,9 @@ READERS: Final[Mapping[str, Reader]] = {
         (),
     ),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:794", ("mode",), ("engine",)),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2123", ("downsample",), ()),
-    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2157", ("upsample",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2306", ("scale",), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2126", ("downsample",), ()),
+    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2160", ("upsample",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2309", ("scale",), ()),
     "Pad": Reader(read_pad, "schemas/known_layers.yaml:1080", ("mode", "value", "pads"), ()),
     "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:205", ("group",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),

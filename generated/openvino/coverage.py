@@ -1785,6 +1785,10 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
+    "caffe.ChannelShuffle": Entry(
+        "schemas/known_layers.yaml:2011",
+        (Way("schemas/known_layers.yaml:2011", layers=("ShuffleChannel",)),),
+    ),
 }
 
 # layer type -> what it computes

@@ -2912,6 +2912,11 @@ def emit_resize(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
 
 
+def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2011)."""
+    e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
+
+
 RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Add: Rule(
         (
@@ -3271,4 +3276,5 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1388"),)),
     hub.Resize: Rule((Alternative(emit_resize, "schemas/known_layers.yaml:682"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2011"),)),
 }

@@ -243,6 +243,7 @@ EXAMPLES: Final[tuple[tuple[str, str, str], ...]] = (
     ("caffe.PriorBox", "schemas/known_layers.yaml:1387", "def example(x0: float32[1, 2, 3, 4], x1: float32[1, 3, 32, 48]):\n    result = caffe.PriorBox(x0, x1, min_sizes=(8.0, 12.0), max_sizes=(16.0, 20.0), ratios=(2.0, 3.0), flip=True, clip=True, variances=(0.1, 0.1, 0.2, 0.2), image_size=(), steps=(), offset=0.5)\n    return result"),
     ("caffe.PriorBox", "schemas/known_layers.yaml:1387", "def example(x0: float32[1, 2, 3, 4], x1: float32[1, 3, 32, 48]):\n    result = caffe.PriorBox(x0, x1, min_sizes=(8.0,), max_sizes=(), ratios=(0.5,), flip=False, clip=False, variances=(0.1,), image_size=(30, 40), steps=(10.0, 11.0), offset=0.25)\n    return result"),
     ("Resize", "schemas/known_layers.yaml:681", "def example(x0: float32[1, 2, 4, 6]):\n    result = Resize(x0, sizes=(1, 2, 7, 3), mode='linear', coordinate_transformation_mode='align_corners')\n    return result"),
+    ("caffe.ChannelShuffle", "schemas/known_layers.yaml:2011", "def example(x0: float32[2, 6, 3, 4]):\n    result = caffe.ChannelShuffle(x0, group=2)\n    return result"),
 )
 
 # what they refuse: last, where the condition stands that says no, empty for the whole rule

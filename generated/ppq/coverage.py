@@ -1729,9 +1729,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2204",
+        "schemas/known_layers.yaml:2207",
         (
-            Way("schemas/known_layers.yaml:2205", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2208", layers=("Transpose",)),
             Way(
                 "schemas/known_layers.yaml:1213",
                 layers=("Permute",),
@@ -1897,6 +1897,10 @@ OPS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:1503",
         (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
     ),
+    "caffe.ChannelShuffle": Entry(
+        "schemas/known_layers.yaml:2011",
+        (Way("schemas/known_layers.yaml:2011", layers=("ChannelShuffle",)),),
+    ),
     "DepthToSpace": Entry(
         "schemas/known_layers.yaml:1242",
         (
@@ -1906,9 +1910,9 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:1243", 'mode == "CRD"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2148",
+                "schemas/known_layers.yaml:2151",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2148", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2151", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -3002,10 +3006,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2123",
+        "schemas/known_layers.yaml:2126",
         (
             Way(
-                "schemas/known_layers.yaml:2125",
+                "schemas/known_layers.yaml:2128",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3014,12 +3018,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2126",
+                        "schemas/known_layers.yaml:2129",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2127",
+                        "schemas/known_layers.yaml:2130",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3028,19 +3032,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2140",
+        "schemas/known_layers.yaml:2143",
         (
             Way(
-                "schemas/known_layers.yaml:2142",
+                "schemas/known_layers.yaml:2145",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upsample, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2143",
+                        "schemas/known_layers.yaml:2146",
                         'mode == "pytorch"',
                         "the order of mode caffe is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2144",
+                        "schemas/known_layers.yaml:2147",
                         'output_datatype == "FLOAT32"',
                         "output_datatype must be FLOAT32",
                     ),
@@ -3093,14 +3097,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:1979", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2198",
+        "schemas/known_layers.yaml:2201",
         (
             Way(
-                "schemas/known_layers.yaml:2200",
+                "schemas/known_layers.yaml:2203",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2201",
+                        "schemas/known_layers.yaml:2204",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),

@@ -2762,7 +2762,7 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2205)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2208)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
@@ -3045,6 +3045,11 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
     )
 
 
+def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
+    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2011)."""
+    e.layer(layers.ChannelShuffle(group=op.group), (X,), tops=(Y,))
+
+
 def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
     """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1243)."""
     if op.mode != "CRD":
@@ -3053,9 +3058,9 @@ def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: V
 
 
 def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2148)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2151)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2148")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2151")
     e.layer(layers.SubpixelUp(upsample=op.blocksize, mode="pytorch"), (input,), tops=(output,))
 
 
@@ -3437,7 +3442,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2205"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2208"),
             Alternative(emit_transpose_2, "schemas/known_layers.yaml:1213"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1647"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1649"),
@@ -3465,10 +3470,11 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:446"),)),
     caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2011"),)),
     hub.DepthToSpace: Rule(
         (
             Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1243"),
-            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2148"),
+            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2151"),
         ),
     ),
     hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:1550"),)),

@@ -1232,17 +1232,17 @@ def read_lstm(r: Read, param: layers.Lstm) -> None:
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2123)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2126)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2126")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2129")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2126")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2129")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2127")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2130")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2127")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2130")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1257,15 +1257,15 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2140)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2143)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     output_datatype = param.output_datatype if param.output_datatype is not None else "FLOAT32"
     mode = param.mode if param.mode is not None else "pytorch"
     if mode != "pytorch":
-        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2143")
+        raise Refused("the order of mode caffe is not known", "schemas/known_layers.yaml:2146")
     if output_datatype != "FLOAT32":
-        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2144")
+        raise Refused("output_datatype must be FLOAT32", "schemas/known_layers.yaml:2147")
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
@@ -1310,11 +1310,11 @@ def read_scales(r: Read, param: layers.Scales) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2198)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2201)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2201")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2204")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
@@ -1605,10 +1605,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ("num_output", "batch_size"),
         ("clipping_threshold", "weight_filler", "bias_filler"),
     ),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2123", ("downsample",), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2126", ("downsample",), ()),
     "SubpixelUp": Reader(
         read_subpixel_up,
-        "schemas/known_layers.yaml:2140",
+        "schemas/known_layers.yaml:2143",
         ("upsample", "output_datatype", "mode"),
         (),
     ),
@@ -1620,7 +1620,7 @@ READERS: Final[Mapping[str, Reader]] = {
         (),
     ),
     "Scales": Reader(read_scales, "schemas/known_layers.yaml:1978", ("alpha", "beta"), ()),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2198", ("dim",), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2201", ("dim",), ()),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:794", ("mode",), ()),
     "PixelShuffle": Reader(read_pixel_shuffle, "schemas/known_layers.yaml:1235", ("upscale_factor",), ()),
     "InstanceNorm": Reader(

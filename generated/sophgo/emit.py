@@ -624,9 +624,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2387)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2390)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2387")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2390")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -3345,7 +3345,7 @@ def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Val
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2178)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2181)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
@@ -3381,24 +3381,29 @@ def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Upsample (schemas/known_layers.yaml:2391)."""
+    """Resize -> Upsample (schemas/known_layers.yaml:2394)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2391")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2394")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2391")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2394")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2391")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2394")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2391",
+            "schemas/known_layers.yaml:2394",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2395")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2398")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2395")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2398")
     e.layer(layers.Upsample(scale=factor), (X,), tops=(Y,))
+
+
+def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2011)."""
+    e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
@@ -3568,7 +3573,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2387"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2390"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -3924,14 +3929,15 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:1762"),)),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2178"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2181"),)),
     caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1504"),)),
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:682"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:2391"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:2394"),
         ),
     ),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2011"),)),
     caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1388"),)),
     caffe_ops.DetectionOutput: Rule(
         (

@@ -1060,7 +1060,7 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2170)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2173)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1088,7 +1088,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2363)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2366)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 1
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1102,17 +1102,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if bottoms[0].rank != 4:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2367",
+            "schemas/known_layers.yaml:2370",
         )
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2367",
+            "schemas/known_layers.yaml:2370",
         )
     if pad_out_h:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2368")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2371")
     if pad_out_w:
-        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2368")
+        raise Refused("pad_out_h and pad_out_w are not known", "schemas/known_layers.yaml:2371")
     if len(bottoms) == 2:
         places = r.value(
             hub.Cast(to=lib.element_type("int64")),
@@ -1130,7 +1130,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
         return
     if len(bottoms) == 1:
         if sizes != tuple(n * scale for n in bottoms[0].shape[2:]):
-            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:2382")
+            raise Refused("one bottom is repeated by scale alone", "schemas/known_layers.yaml:2385")
         s = float(scale)
         r.top(
             0,
@@ -1145,7 +1145,7 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
             ),
         )
         return
-    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:2363")
+    raise Refused("one bottom, or values and a mask", "schemas/known_layers.yaml:2366")
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
@@ -1792,7 +1792,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:26", (), ()),
     "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1752", ("stride", "reverse"), ("engine",)),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2170", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2173", ("beta",), ()),
     "PSROIPooling": Reader(
         read_psroi_pooling,
         "schemas/known_layers.yaml:1496",
@@ -1801,7 +1801,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2363",
+        "schemas/known_layers.yaml:2366",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),

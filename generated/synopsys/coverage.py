@@ -331,12 +331,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2444",
+        "schemas/known_layers.yaml:2447",
         (
             Way(
-                "schemas/known_layers.yaml:2445",
+                "schemas/known_layers.yaml:2448",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2445", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2448", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1824,17 +1824,17 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2095",
+        "schemas/known_layers.yaml:2098",
         (
             Way(
-                "schemas/known_layers.yaml:2096",
+                "schemas/known_layers.yaml:2099",
                 layers=("StridedSlice",),
                 let=(
                     ("cut", "slice_axes(axes, len(starts))"),
                     ("stride", "steps_of(starts, steps)"),
                     ("first", "[n + data.shape[axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut)]"),
                 ),
-                conditions=(Condition("schemas/known_layers.yaml:2100", "min(stride) > 0 and min(first) >= 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2103", "min(stride) > 0 and min(first) >= 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1501",
@@ -1897,9 +1897,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Softmax": Entry("bvlc/mapping.yaml:1545", (Way("bvlc/mapping.yaml:1546", layers=("Softmax",)),)),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2022",
+        "schemas/known_layers.yaml:2025",
         (
-            Way("schemas/known_layers.yaml:2022", layers=("Softplus",)),
+            Way("schemas/known_layers.yaml:2025", layers=("Softplus",)),
             Way("bvlc/mapping.yaml:1551", layers=("BNLL",)),
         ),
     ),
@@ -1915,12 +1915,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sqrt": Entry("bvlc/mapping.yaml:1563", (Way("bvlc/mapping.yaml:1564", layers=("Power",)),)),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2057",
+        "schemas/known_layers.yaml:2060",
         (
             Way(
-                "schemas/known_layers.yaml:2058",
+                "schemas/known_layers.yaml:2061",
                 layers=("Squeeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2058", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2061", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1569",
@@ -1929,14 +1929,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2113",
+        "schemas/known_layers.yaml:2116",
         (
             Way(
-                "schemas/known_layers.yaml:2114",
+                "schemas/known_layers.yaml:2117",
                 layers=("Sub",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2114",
+                        "schemas/known_layers.yaml:2117",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -2145,8 +2145,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2177",
-        (Way("schemas/known_layers.yaml:2178", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2180",
+        (Way("schemas/known_layers.yaml:2181", layers=("Swish",)),),
     ),
     "Atan": Entry(
         "schemas/known_layers.yaml:19",
@@ -2184,12 +2184,12 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:1963", layers=("Round",)),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2015",
-        (Way("schemas/known_layers.yaml:2015", layers=("Sin",)),),
+        "schemas/known_layers.yaml:2018",
+        (Way("schemas/known_layers.yaml:2018", layers=("Sin",)),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2029",
-        (Way("schemas/known_layers.yaml:2029", layers=("Softsign",)),),
+        "schemas/known_layers.yaml:2032",
+        (Way("schemas/known_layers.yaml:2032", layers=("Softsign",)),),
     ),
     "Resize": Entry(
         "schemas/known_layers.yaml:1828",
@@ -2225,16 +2225,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2292",
+                "schemas/known_layers.yaml:2295",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2292",
+                        "schemas/known_layers.yaml:2295",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2296",
+                        "schemas/known_layers.yaml:2299",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2251,6 +2251,10 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
         ),
+    ),
+    "caffe.ChannelShuffle": Entry(
+        "schemas/known_layers.yaml:2011",
+        (Way("schemas/known_layers.yaml:2011", layers=("ShuffleChannel",)),),
     ),
     "LpNormalization": Entry(
         "schemas/known_layers.yaml:763",
@@ -2269,8 +2273,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2042",
-        (Way("schemas/known_layers.yaml:2043", layers=("SpaceToDepth",)),),
+        "schemas/known_layers.yaml:2045",
+        (Way("schemas/known_layers.yaml:2046", layers=("SpaceToDepth",)),),
     ),
     "ReduceProd": Entry(
         "schemas/known_layers.yaml:1629",
@@ -2307,8 +2311,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ThresholdedRelu": Entry(
-        "schemas/known_layers.yaml:2189",
-        (Way("schemas/known_layers.yaml:2190", layers=("ThresholdedReLU",)),),
+        "schemas/known_layers.yaml:2192",
+        (Way("schemas/known_layers.yaml:2193", layers=("ThresholdedReLU",)),),
     ),
     "LogSoftmax": Entry(
         "schemas/known_layers.yaml:747",
@@ -3311,8 +3315,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2170",
-        (Way("schemas/known_layers.yaml:2173", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2173",
+        (Way("schemas/known_layers.yaml:2176", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -3506,26 +3510,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:1962", rewrite="tops[0] = Round(bottom)"),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2013",
-        (Way("schemas/known_layers.yaml:2014", rewrite="tops[0] = Sin(bottom)"),),
+        "schemas/known_layers.yaml:2016",
+        (Way("schemas/known_layers.yaml:2017", rewrite="tops[0] = Sin(bottom)"),),
     ),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2020",
-        (Way("schemas/known_layers.yaml:2021", rewrite="tops[0] = Softplus(bottom)"),),
+        "schemas/known_layers.yaml:2023",
+        (Way("schemas/known_layers.yaml:2024", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2027",
-        (Way("schemas/known_layers.yaml:2028", rewrite="tops[0] = Softsign(bottom)"),),
+        "schemas/known_layers.yaml:2030",
+        (Way("schemas/known_layers.yaml:2031", rewrite="tops[0] = Softsign(bottom)"),),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2107",
+        "schemas/known_layers.yaml:2110",
         (
             Way(
-                "schemas/known_layers.yaml:2109",
+                "schemas/known_layers.yaml:2112",
                 rewrite="tops[0] = Sub(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2110",
+                        "schemas/known_layers.yaml:2113",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3600,10 +3604,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2429",
+        "schemas/known_layers.yaml:2432",
         (
             Way(
-                "schemas/known_layers.yaml:2431",
+                "schemas/known_layers.yaml:2434",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3612,17 +3616,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2432",
+                        "schemas/known_layers.yaml:2435",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2433",
+                        "schemas/known_layers.yaml:2436",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2434",
+                        "schemas/known_layers.yaml:2437",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3687,15 +3691,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2283",
+        "schemas/known_layers.yaml:2286",
         (
             Way(
-                "schemas/known_layers.yaml:2285",
+                "schemas/known_layers.yaml:2288",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2286",
+                        "schemas/known_layers.yaml:2289",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3750,14 +3754,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2036",
+        "schemas/known_layers.yaml:2039",
         (
             Way(
-                "schemas/known_layers.yaml:2038",
+                "schemas/known_layers.yaml:2041",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2039",
+                        "schemas/known_layers.yaml:2042",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3786,15 +3790,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Stack": Entry(
-        "schemas/known_layers.yaml:2067",
+        "schemas/known_layers.yaml:2070",
         (
             Way(
-                "schemas/known_layers.yaml:2069",
+                "schemas/known_layers.yaml:2072",
                 rewrite="tops[0] = Concat(*[Unsqueeze(b, axes=[along]) for b in bottoms], axis=along)",
                 let=(("along", "axis_of(axis, bottoms[0].rank + 1)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2070",
+                        "schemas/known_layers.yaml:2073",
                         "all([b.shape == bottoms[0].shape for b in bottoms])",
                         "all bottoms have one shape",
                     ),
@@ -3907,15 +3911,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Unstack": Entry(
-        "schemas/known_layers.yaml:2226",
+        "schemas/known_layers.yaml:2229",
         (
             Way(
-                "schemas/known_layers.yaml:2228",
+                "schemas/known_layers.yaml:2231",
                 rewrite="tops = [Squeeze(Slice(bottom, starts=[i], ends=[i + 1], axes=[along]), axes=[along]) for i in range(len(tops))]",
                 let=(("along", "axis_of(axis, bottom.rank)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2231",
+                        "schemas/known_layers.yaml:2234",
                         "num in [0, bottom.shape[along]] and len(tops) == bottom.shape[along]",
                         "there is a top for each place along the axis",
                     ),
@@ -3973,29 +3977,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2051",
+        "schemas/known_layers.yaml:2054",
         (
             Way(
-                "schemas/known_layers.yaml:2053",
+                "schemas/known_layers.yaml:2056",
                 rewrite="tops[0] = Squeeze(bottom, axes=axis)",
-                conditions=(Condition("schemas/known_layers.yaml:2054", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2057", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "StridedSlice": Entry(
-        "schemas/known_layers.yaml:2088",
+        "schemas/known_layers.yaml:2091",
         (
             Way(
-                "schemas/known_layers.yaml:2090",
+                "schemas/known_layers.yaml:2093",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=end, axes=axes, steps=strides if len(strides) > 0 else ones(len(axes)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2091",
+                        "schemas/known_layers.yaml:2094",
                         "len(axes) > 0 and len(begin) == len(axes) and len(end) == len(axes) and len(strides) in [0, len(axes)]",
                         "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2092",
+                        "schemas/known_layers.yaml:2095",
                         "min(begin) >= 0",
                         "begin is counted from the front",
                     ),
@@ -4098,10 +4102,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ThresholdedReLU": Entry(
-        "schemas/known_layers.yaml:2186",
+        "schemas/known_layers.yaml:2189",
         (
             Way(
-                "schemas/known_layers.yaml:2187",
+                "schemas/known_layers.yaml:2190",
                 rewrite="tops[0] = ThresholdedRelu(bottom, alpha=alpha)",
             ),
         ),

@@ -566,9 +566,9 @@ def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Valu
 
 
 def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2445)."""
+    """caffe.MaxUnpool -> Upsample (schemas/known_layers.yaml:2448)."""
     if op.width != output.shape[3]:
-        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2445")
+        raise Refused("does not hold: width == output.shape[3]", "schemas/known_layers.yaml:2448")
     e.layer(
         layers.Upsample(upsample_h=output.shape[2], upsample_w=output.shape[3]),
         (X, Mask),
@@ -3113,16 +3113,16 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> StridedSlice (schemas/known_layers.yaml:2096)."""
+    """Slice -> StridedSlice (schemas/known_layers.yaml:2099)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     cut = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     first = tuple(n + data.shape[lib.axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut, strict=True))
     if not min(stride) > 0:
-        raise Refused("does not hold: min(stride) > 0", "schemas/known_layers.yaml:2100")
+        raise Refused("does not hold: min(stride) > 0", "schemas/known_layers.yaml:2103")
     if not min(first) >= 0:
-        raise Refused("does not hold: min(first) >= 0", "schemas/known_layers.yaml:2100")
+        raise Refused("does not hold: min(first) >= 0", "schemas/known_layers.yaml:2103")
     e.layer(
         layers.StridedSlice(
             begin=first,
@@ -3294,7 +3294,7 @@ def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
 
 
 def emit_softplus_1(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> Softplus (schemas/known_layers.yaml:2022)."""
+    """Softplus -> Softplus (schemas/known_layers.yaml:2025)."""
     e.layer(layers.Softplus(), (X,), tops=(Y,))
 
 
@@ -3319,11 +3319,11 @@ def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
 
 
 def emit_squeeze_1(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> Squeeze (schemas/known_layers.yaml:2058)."""
+    """Squeeze -> Squeeze (schemas/known_layers.yaml:2061)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2058")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2061")
     if not len(op.axes) > 0:
-        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2058")
+        raise Refused("does not hold: len(axes) > 0", "schemas/known_layers.yaml:2061")
     e.layer(layers.Squeeze(axis=op.axes), (data,), tops=(squeezed,))
 
 
@@ -3333,13 +3333,13 @@ def emit_squeeze_2(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> No
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Sub (schemas/known_layers.yaml:2114)."""
+    """Sub -> Sub (schemas/known_layers.yaml:2117)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:2114")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:2117")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:2114")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:2117")
     if A.shape == B.shape:
-        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:2114")
+        raise Refused("does not hold: A.shape != B.shape", "schemas/known_layers.yaml:2117")
     e.layer(layers.Sub(), (A, B), tops=(C,))
 
 
@@ -3628,7 +3628,7 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_swish(e: Emit, op: hub.Swish, X: Value, Y: Value) -> None:
-    """Swish -> Swish (schemas/known_layers.yaml:2178)."""
+    """Swish -> Swish (schemas/known_layers.yaml:2181)."""
     e.layer(layers.Swish(beta=op.alpha), (X,), tops=(Y,))
 
 
@@ -3672,12 +3672,12 @@ def emit_round(e: Emit, op: hub.Round, X: Value, Y: Value) -> None:
 
 
 def emit_sin(e: Emit, op: hub.Sin, input: Value, output: Value) -> None:
-    """Sin -> Sin (schemas/known_layers.yaml:2015)."""
+    """Sin -> Sin (schemas/known_layers.yaml:2018)."""
     e.layer(layers.Sin(), (input,), tops=(output,))
 
 
 def emit_softsign(e: Emit, op: hub.Softsign, input: Value, output: Value) -> None:
-    """Softsign -> Softsign (schemas/known_layers.yaml:2029)."""
+    """Softsign -> Softsign (schemas/known_layers.yaml:2032)."""
     e.layer(layers.Softsign(), (input,), tops=(output,))
 
 
@@ -3740,23 +3740,23 @@ def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
 
 
 def emit_resize_3(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2292)."""
+    """Resize -> UpsampleDarknet (schemas/known_layers.yaml:2295)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2292")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:2295")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2292")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:2295")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2292")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:2295")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:2292",
+            "schemas/known_layers.yaml:2295",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2296")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2299")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2296")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:2299")
     e.layer(layers.UpsampleDarknet(stride=factor), (X,), tops=(Y,))
 
 
@@ -3776,6 +3776,11 @@ def emit_resize_4(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
     if op.antialias != 0:
         raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:682")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3]), (X,), tops=(Y,))
+
+
+def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
+    """caffe.ChannelShuffle -> ShuffleChannel (schemas/known_layers.yaml:2011)."""
+    e.layer(layers.ShuffleChannel(group=op.group), (X,), tops=(Y,))
 
 
 def emit_lp_normalization_1(e: Emit, op: hub.LpNormalization, input: Value, output: Value) -> None:
@@ -3804,7 +3809,7 @@ def emit_lp_normalization_2(e: Emit, op: hub.LpNormalization, input: Value, outp
 
 
 def emit_space_to_depth(e: Emit, op: hub.SpaceToDepth, input: Value, output: Value) -> None:
-    """SpaceToDepth -> SpaceToDepth (schemas/known_layers.yaml:2043)."""
+    """SpaceToDepth -> SpaceToDepth (schemas/known_layers.yaml:2046)."""
     e.layer(layers.SpaceToDepth(block_size=op.blocksize, data_format="NCHW"), (input,), tops=(output,))
 
 
@@ -3841,7 +3846,7 @@ def emit_reduce_log_sum_exp(e: Emit, op: hub.ReduceLogSumExp, data: Value, reduc
 
 
 def emit_thresholded_relu(e: Emit, op: hub.ThresholdedRelu, X: Value, Y: Value) -> None:
-    """ThresholdedRelu -> ThresholdedReLU (schemas/known_layers.yaml:2190)."""
+    """ThresholdedRelu -> ThresholdedReLU (schemas/known_layers.yaml:2193)."""
     e.layer(layers.ThresholdedReLU(alpha=op.alpha), (X,), tops=(Y,))
 
 
@@ -3917,7 +3922,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
     caffe_ops.MaxUnpool: Rule(
         (
-            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2445"),
+            Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2448"),
             Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
         ),
     ),
@@ -4239,7 +4244,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2096"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2099"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1501"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1503"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1508"),
@@ -4252,7 +4257,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1546"),)),
     hub.Softplus: Rule(
         (
-            Alternative(emit_softplus_1, "schemas/known_layers.yaml:2022"),
+            Alternative(emit_softplus_1, "schemas/known_layers.yaml:2025"),
             Alternative(emit_softplus_2, "bvlc/mapping.yaml:1551"),
         ),
     ),
@@ -4260,13 +4265,13 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1564"),)),
     hub.Squeeze: Rule(
         (
-            Alternative(emit_squeeze_1, "schemas/known_layers.yaml:2058"),
+            Alternative(emit_squeeze_1, "schemas/known_layers.yaml:2061"),
             Alternative(emit_squeeze_2, "bvlc/mapping.yaml:1569"),
         ),
     ),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "schemas/known_layers.yaml:2114"),
+            Alternative(emit_sub_1, "schemas/known_layers.yaml:2117"),
             Alternative(emit_sub_2, "bvlc/mapping.yaml:1574"),
             Alternative(emit_sub_3, "bvlc/mapping.yaml:1577"),
             Alternative(emit_sub_4, "bvlc/mapping.yaml:1581"),
@@ -4314,7 +4319,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
         ),
     ),
-    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2178"),)),
+    hub.Swish: Rule((Alternative(emit_swish, "schemas/known_layers.yaml:2181"),)),
     hub.Atan: Rule((Alternative(emit_atan, "schemas/known_layers.yaml:19"),)),
     hub.Ceil: Rule((Alternative(emit_ceil, "schemas/known_layers.yaml:198"),)),
     hub.Floor: Rule((Alternative(emit_floor, "schemas/known_layers.yaml:508"),)),
@@ -4326,28 +4331,29 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
     ),
     hub.Round: Rule((Alternative(emit_round, "schemas/known_layers.yaml:1963"),)),
-    hub.Sin: Rule((Alternative(emit_sin, "schemas/known_layers.yaml:2015"),)),
-    hub.Softsign: Rule((Alternative(emit_softsign, "schemas/known_layers.yaml:2029"),)),
+    hub.Sin: Rule((Alternative(emit_sin, "schemas/known_layers.yaml:2018"),)),
+    hub.Softsign: Rule((Alternative(emit_softsign, "schemas/known_layers.yaml:2032"),)),
     hub.Resize: Rule(
         (
             Alternative(emit_resize_1, "schemas/known_layers.yaml:1829"),
             Alternative(emit_resize_2, "schemas/known_layers.yaml:1872"),
-            Alternative(emit_resize_3, "schemas/known_layers.yaml:2292"),
+            Alternative(emit_resize_3, "schemas/known_layers.yaml:2295"),
             Alternative(emit_resize_4, "schemas/known_layers.yaml:682"),
         ),
     ),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2011"),)),
     hub.LpNormalization: Rule(
         (
             Alternative(emit_lp_normalization_1, "schemas/known_layers.yaml:764"),
             Alternative(emit_lp_normalization_2, "schemas/known_layers.yaml:1028"),
         ),
     ),
-    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2043"),)),
+    hub.SpaceToDepth: Rule((Alternative(emit_space_to_depth, "schemas/known_layers.yaml:2046"),)),
     hub.ReduceProd: Rule((Alternative(emit_reduce_prod, "schemas/known_layers.yaml:1630"),)),
     hub.Selu: Rule((Alternative(emit_selu, "schemas/known_layers.yaml:1990"),)),
     hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:1534"),)),
     hub.ReduceLogSumExp: Rule((Alternative(emit_reduce_log_sum_exp, "schemas/known_layers.yaml:1566"),)),
-    hub.ThresholdedRelu: Rule((Alternative(emit_thresholded_relu, "schemas/known_layers.yaml:2190"),)),
+    hub.ThresholdedRelu: Rule((Alternative(emit_thresholded_relu, "schemas/known_layers.yaml:2193"),)),
     hub.LogSoftmax: Rule((Alternative(emit_log_softmax, "schemas/known_layers.yaml:748"),)),
     hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:1956"),)),
 }

@@ -1121,7 +1121,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2170)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2173)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1299,28 +1299,28 @@ def read_round(r: Read, param: layers.Round) -> None:
 
 
 def read_sin(r: Read, param: layers.Sin) -> None:
-    """What layer Sin computes (schemas/known_layers.yaml:2013)."""
+    """What layer Sin computes (schemas/known_layers.yaml:2016)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sin(), (bottom,)))
 
 
 def read_softplus(r: Read, param: layers.Softplus) -> None:
-    """What layer Softplus computes (schemas/known_layers.yaml:2020)."""
+    """What layer Softplus computes (schemas/known_layers.yaml:2023)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softplus(), (bottom,)))
 
 
 def read_softsign(r: Read, param: layers.Softsign) -> None:
-    """What layer Softsign computes (schemas/known_layers.yaml:2027)."""
+    """What layer Softsign computes (schemas/known_layers.yaml:2030)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softsign(), (bottom,)))
 
 
 def read_sub(r: Read, param: layers.Sub) -> None:
-    """What layer Sub computes (schemas/known_layers.yaml:2107)."""
+    """What layer Sub computes (schemas/known_layers.yaml:2110)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2110")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2113")
     r.top(0, r.value(hub.Sub(), (bottoms[0], bottoms[1])))
 
 
@@ -1404,7 +1404,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2429)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2432)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1416,12 +1416,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2432",
+            "schemas/known_layers.yaml:2435",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2432",
+            "schemas/known_layers.yaml:2435",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1429,10 +1429,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2433",
+            "schemas/known_layers.yaml:2436",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2434")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2437")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1501,13 +1501,13 @@ def read_depth_to_space(r: Read, param: layers.DepthToSpace) -> None:
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2283)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2286)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2286")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2289")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2286")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2289")
     s = float(stride)
     r.top(
         0,
@@ -1592,14 +1592,14 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
 
 
 def read_space_to_depth(r: Read, param: layers.SpaceToDepth) -> None:
-    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2036)."""
+    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2039)."""
     bottom = r.one_bottom()
     block_size = param.block_size if param.block_size is not None else 0
     data_format = param.data_format if param.data_format is not None else "NHWC"
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs",
-            "schemas/known_layers.yaml:2039",
+            "schemas/known_layers.yaml:2042",
         )
     r.top(0, r.value(hub.SpaceToDepth(blocksize=block_size), (bottom,)))
 
@@ -1617,11 +1617,11 @@ def read_pad(r: Read, param: layers.Pad) -> None:
 
 
 def read_stack(r: Read, param: layers.Stack) -> None:
-    """What layer Stack computes (schemas/known_layers.yaml:2067)."""
+    """What layer Stack computes (schemas/known_layers.yaml:2070)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     if not all(tuple(b.shape == bottoms[0].shape for b in bottoms)):
-        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2070")
+        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2073")
     along = lib.axis_of(axis, bottoms[0].rank + 1)
     r.top(
         0,
@@ -1748,16 +1748,16 @@ def read_se_lu(r: Read, param: layers.SeLU) -> None:
 
 
 def read_unstack(r: Read, param: layers.Unstack) -> None:
-    """What layer Unstack computes (schemas/known_layers.yaml:2226)."""
+    """What layer Unstack computes (schemas/known_layers.yaml:2229)."""
     tops = r.tops
     bottom = r.one_bottom()
     num = param.num if param.num is not None else 0
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
     if num not in (0, bottom.shape[along]):
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2231")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2234")
     if len(tops) != bottom.shape[along]:
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2231")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2234")
     r.all_tops(
         [r.value(
             hub.Squeeze(axes=(along,)),
@@ -1803,16 +1803,16 @@ def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
 
 
 def read_squeeze(r: Read, param: layers.Squeeze) -> None:
-    """What layer Squeeze computes (schemas/known_layers.yaml:2051)."""
+    """What layer Squeeze computes (schemas/known_layers.yaml:2054)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2054")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2057")
     r.top(0, r.value(hub.Squeeze(axes=axis), (bottom,)))
 
 
 def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
-    """What layer StridedSlice computes (schemas/known_layers.yaml:2088)."""
+    """What layer StridedSlice computes (schemas/known_layers.yaml:2091)."""
     bottom = r.one_bottom()
     begin = param.begin
     end = param.end
@@ -1821,25 +1821,25 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
     if not len(axes) > 0:
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2091",
+            "schemas/known_layers.yaml:2094",
         )
     if len(begin) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2091",
+            "schemas/known_layers.yaml:2094",
         )
     if len(end) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2091",
+            "schemas/known_layers.yaml:2094",
         )
     if len(strides) not in (0, len(axes)):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2091",
+            "schemas/known_layers.yaml:2094",
         )
     if not min(begin) >= 0:
-        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2092")
+        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2095")
     r.top(
         0,
         r.value(
@@ -1955,7 +1955,7 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_thresholded_re_lu(r: Read, param: layers.ThresholdedReLU) -> None:
-    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2186)."""
+    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2189)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     r.top(0, r.value(hub.ThresholdedRelu(alpha=alpha), (bottom,)))
@@ -2291,7 +2291,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2392", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2170", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2173", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
     "Add": Reader(read_add, "schemas/known_layers.yaml:4", (), ()),
     "Atan": Reader(read_atan, "schemas/known_layers.yaml:17", (), ()),
@@ -2325,10 +2325,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "Mul": Reader(read_mul, "schemas/known_layers.yaml:938", (), ()),
     "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1694", ("stride", "reverse"), ()),
     "Round": Reader(read_round, "schemas/known_layers.yaml:1961", (), ()),
-    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2013", (), ()),
-    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2020", (), ()),
-    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2027", (), ()),
-    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2107", (), ()),
+    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2016", (), ()),
+    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2023", (), ()),
+    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2030", (), ()),
+    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2110", (), ()),
     "Interp": Reader(
         read_interp,
         "schemas/known_layers.yaml:660",
@@ -2346,7 +2346,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1998", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2429",
+        "schemas/known_layers.yaml:2432",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
@@ -2363,7 +2363,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("block_size", "data_format"),
         (),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2283", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2286", ("stride",), ()),
     "ResizeNearestNeighbor": Reader(
         read_resize_nearest_neighbor,
         "schemas/known_layers.yaml:1854",
@@ -2380,12 +2380,12 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "SpaceToDepth": Reader(
         read_space_to_depth,
-        "schemas/known_layers.yaml:2036",
+        "schemas/known_layers.yaml:2039",
         ("block_size", "data_format"),
         (),
     ),
     "Pad": Reader(read_pad, "schemas/known_layers.yaml:1104", ("paddings", "constant_values"), ()),
-    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2067", ("axis",), ()),
+    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2070", ("axis",), ()),
     "ResizeBilinear": Reader(
         read_resize_bilinear,
         "schemas/known_layers.yaml:1813",
@@ -2407,7 +2407,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:1623", ("axis", "keepdims"), ()),
     "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:1591", ("axis", "keepdims"), ()),
     "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:1985", ("lambda", "alpha"), ()),
-    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2226", ("num", "axis"), ()),
+    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2229", ("num", "axis"), ()),
     "MirrorPad": Reader(
         read_mirror_pad,
         "schemas/known_layers.yaml:900",
@@ -2415,10 +2415,10 @@ READERS: Final[Mapping[str, Reader]] = {
         (),
     ),
     "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:488", ("axis",), ()),
-    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2051", ("axis",), ()),
+    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2054", ("axis",), ()),
     "StridedSlice": Reader(
         read_strided_slice,
-        "schemas/known_layers.yaml:2088",
+        "schemas/known_layers.yaml:2091",
         ("begin", "end", "strides", "axes"),
         (),
     ),
@@ -2433,7 +2433,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1527", ("axes", "keepdims"), ()),
     "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:1559", ("axis", "keepdims"), ()),
     "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:568", ("alpha", "beta"), ()),
-    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2186", ("alpha",), ()),
+    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2189", ("alpha",), ()),
     "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1911", ("axis",), ()),
     "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:756", ("axis", "p"), ()),
     "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:828", ("transpose_a", "transpose_b"), ()),

@@ -153,3 +153,18 @@ class SmallYolo(nn.Module):
         near = self.joined(torch.cat([nn.functional.interpolate(far, scale_factor=2.0), near], 1))
         maps = [head(part) for head, part in zip(self.heads, (near, far), strict=True)]
         return torch.cat([m.reshape(len(x), 3, 7, -1).transpose(2, 3).flatten(1, 2) for m in maps], 1)
+
+
+class Shuffled(nn.Module):
+    """Channels in groups, dealt out between two convolutions, as in ShuffleNet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 12, 3, padding=1), nn.Conv2d(12, 6, 3, groups=3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = torch.relu(self.first(x))
+        batch, channels, height, width = found.shape
+        groups = found.view(batch, 3, channels // 3, height, width)
+        result: torch.Tensor = self.last(groups.transpose(1, 2).reshape(batch, channels, height, width))
+        return result
