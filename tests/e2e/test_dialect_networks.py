@@ -13,6 +13,7 @@ from tests.e2e.dialect_networks import CASES, Case, outcome
 from tests.e2e.networks import images
 
 SMALL = [case for case in CASES if case.name in ("SmallSsd", "SmallYolo")]
+REFUSED = {"nnie": "the shape is four sizes, of which the first is 0"}  # their last Reshape has three
 SHUFFLES = {"ChannelShuffle", "ShuffleChannel"}  # names of layers that deal channels out
 
 
@@ -20,7 +21,11 @@ SHUFFLES = {"ChannelShuffle", "ShuffleChannel"}  # names of layers that deal cha
 def test_every_dialect_says_it_and_it_is_right(case: Case, tmp_path: Path) -> None:
     model, x = case.build(), images(2, case.size, seed=1)
     for backend in dialects():
-        assert outcome(model, x, backend, tmp_path / backend.name).equal, backend.name
+        found = outcome(model, x, backend, tmp_path / backend.name)
+        if backend.name in REFUSED:
+            assert REFUSED[backend.name] in found.refused
+        else:
+            assert found.equal, (backend.name, found)
 
 
 def test_channels_are_shuffled_by_the_layer_that_does_it_where_there_is_one(tmp_path: Path) -> None:

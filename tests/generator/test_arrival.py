@@ -36,9 +36,8 @@ def test_what_is_beyond_the_base_is_told(tmp_path: Path, capsys: pytest.CaptureF
     assert main([str(source(tmp_path)), "--out", str(tmp_path / "out")]) == 0
     first, several, unknown, assumed = capsys.readouterr().out.splitlines()
     assert "files changed" in first
-    assert (
-        several == "  Reorg may mean several things: reorg.darknet or reorg.space_to_depth; say which by use:"
-    )
+    meanings = "reorg.darknet or reorg.pass_through or reorg.space_to_depth"
+    assert several == f"  Reorg may mean several things: {meanings}; say which by use:"
     assert unknown.startswith("  not known: focus_param, spin_param;") or "spin_param, focus_param" in unknown
     assert assumed == "  assumed neutral: ConvolutionParameter.gain = 1.0"
 
@@ -66,7 +65,11 @@ def test_its_lines_uncommented_ask_for_what_is_to_be_said(tmp_path: Path) -> Non
     told = [re.sub("^#(?=use:|types:|layers:|  )", "", line) for line in lines]
     mapping.write_text("\n".join(told), encoding="utf-8")
     assert sorted(ids(folder)) == ["unknown-meaning", "unknown-op", "unknown-op"]
-    text = "\n".join(told).replace("reorg.darknet or ", "").replace("WhatItComputes", "Relu")
+    text = (
+        "\n".join(told)
+        .replace("reorg.darknet or reorg.pass_through or ", "")
+        .replace("WhatItComputes", "Relu")
+    )
     text = text.replace("Focus:      #", "Focus:\n    ignore: [block]      #")
     mapping.write_text(text, encoding="utf-8")
     read = generate(folder).files["read.py"]
