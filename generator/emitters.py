@@ -101,7 +101,8 @@ class Emitters:
         return None if self.inheritance.drops(op.name, alternative.position, found, uses) else function
 
     def _function(self, name: Code, op: HubOp, alternative: Alternative) -> dict[str, Any]:
-        fields = {kind: [f.name for f in layer.fields] for kind, layer in self.layer_types.items()}
+        made = {entry.type.text for entry in alternative.layers} & self.layer_types.keys()
+        fields = {kind: [f.name for f in self.layer_types[kind].fields] for kind in made}
         alternative = without_missing(alternative, fields, self.older)
         parameters, scope = self._parameters(op)
         names = [p.partition(":")[0] for p in parameters]
@@ -124,10 +125,10 @@ class Emitters:
             statements.add(self._layers(op, alternative, inner))
         known = [a for a in op.attributes if a.name in _known_statics(op)]
         prologue = [f"{scope.names[a.name].code} = e.known(op.{a.python})" for a in known if a.name in used]
-        made = " + ".join(entry.type.text for entry in alternative.layers) or "other ops"
+        result = " + ".join(entry.type.text for entry in alternative.layers) or "other ops"
         return {
             "signature": call(f"def {name}", ["e: Emit", f"op: {op.code}", *parameters], 0, " -> None:"),
-            "comment": doc(f"{op.name} -> {made} ({place(alternative.position)})."),
+            "comment": doc(f"{op.name} -> {result} ({place(alternative.position)})."),
             "body": Code("\n".join(indented(s, 4) for s in [*prologue, *statements.lines])),
         }
 
