@@ -6,6 +6,8 @@ dialect's own proto, run by our executor, and by a program not written here wher
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +28,8 @@ from caffeforge.runtime.export import export
 from caffeforge.runtime.loaded import load
 from tests.e2e import models, vendor
 from tests.e2e.networks import images, randomize
-from tests.real_caffe.witness import CAFFE, KENDRYTE, SOPHGO, Witness
+from tests.real_caffe.witness import CAFFE, KENDRYTE, SOPHGO, Witness, WitnessError, cache_directory
+from tests.runners import openvino_nets
 
 LIMIT: Final = 1e-4  # of the output's scale
 PLAIN: Final = {"weights": None}
@@ -87,7 +90,7 @@ class Outcome:
     Attributes:
         layers: how many there are; 0 if it is refused.
         error: the largest difference from PyTorch by our executor, as part of the output's scale.
-        witnessed: the same by the dialect's witness; None without one.
+        witnessed: the same by the dialect's witness; None without one that reads the files.
         refused: why it cannot be said.
     """
 
@@ -107,7 +110,7 @@ def outcome(model: nn.Module, x: torch.Tensor, backend: Backend, folder: Path) -
 
     Raises:
         CaffeforgeError: neither files nor a list of what the dialect cannot say.
-        WitnessError: the dialect's witness does not take the files.
+        WitnessError: the dialect's witness does not take the files, nor is it known why.
     """
     try:
         result = export(backend, model, (x,), folder / "net", verify=False)
@@ -123,11 +126,49 @@ def outcome(model: nn.Module, x: torch.Tensor, backend: Backend, folder: Path) -
     net = load(result.prototxt, result.caffemodel, backend)
     (name,), (output,) = net.inputs, net.outputs
     found = _difference(net.run({name: x.numpy()})[output], expected)
-    witness, seen = WITNESSES.get(backend.name), None
-    if witness is not None and witness.available:
-        ran = witness.run(result.prototxt, result.caffemodel, {name: x.numpy()}, [output])
-        seen = _difference(ran[output], expected)
-    return Outcome(result.layers, found, seen)
+    ran = _seen(backend.name, (result.prototxt, result.caffemodel), name, x.numpy(), output)
+    return Outcome(result.layers, found, None if ran is None else _difference(ran, expected))
+
+
+def _seen(
+    dialect: str, files: tuple[Path, Path], name: str, x: npt.NDArray[Any], output: str
+) -> npt.NDArray[Any] | None:
+    """Return what a dialect's witness makes of a net; None without one."""
+    if dialect == "opencv":
+        import cv2
+
+        net = cv2.dnn.readNetFromCaffe(*map(str, files))
+        net.setInput(x, name)
+        return np.asarray(net.forward())
+    if dialect == "openvino":
+        return _by_openvino(files, name, x)
+    witness = WITNESSES.get(dialect)
+    if witness is None or not witness.available:
+        return None
+    try:
+        return witness.run(*files, {name: x}, [output])[output]
+    except WitnessError as error:
+        if dialect == "bvlc_master" and 'no field named "clip_param"' in str(error):
+            return None  # its witness is from before Clip
+        raise
+
+
+def _by_openvino(files: tuple[Path, Path], name: str, x: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    """Return what OpenVINO makes of a net with one output; None where it is not installed."""
+    python = cache_directory() / "openvino" / "bin" / "python"
+    if not python.exists():
+        return None
+    with tempfile.TemporaryDirectory() as above:
+        folder = Path(above, "net")
+        folder.mkdir()
+        for file, kind in zip(files, ("prototxt", "caffemodel"), strict=True):
+            shutil.copy(file, folder / f"net.{kind}")
+        np.savez(folder / "inputs.npz", **{name: x})  # type: ignore[arg-type]
+        subprocess.run([python, "-I", openvino_nets.__file__, above], check=True, capture_output=True)
+        if (folder / "error.txt").exists():
+            raise WitnessError((folder / "error.txt").read_text())
+        (result,) = np.load(folder / "outputs.npz").values()
+        return np.asarray(result)
 
 
 def _difference(found: npt.NDArray[Any], expected: npt.NDArray[Any]) -> float:
@@ -149,7 +190,7 @@ def main(names: Sequence[str]) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 try:
                     one = outcome(model, x, backend, Path(folder))
-                except CaffeforgeError as error:
+                except (CaffeforgeError, WitnessError) as error:
                     one = Outcome(refused=f"failed: {error}")
             cells.append(_cell(one))
             if one.refused:
