@@ -40,7 +40,8 @@ def paths_read(
 
 def fields_of_param(sources: Iterable[Source]) -> set[str]:
     """Return the fields that are read as ``param.pad``, whether or not there are such."""
-    nodes = (node for source in sources for node in _nodes(source) if isinstance(node, ast.Attribute))
+    told = (source for source in sources if PARAM in source.text)
+    nodes = (node for source in told for node in _nodes(source) if isinstance(node, ast.Attribute))
     return {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id == PARAM}
 
 
@@ -62,6 +63,9 @@ def _paths(
     source: Source, known: Mapping[str, ProtoField], schema: ProtoSchema, hidden: Collection[str]
 ) -> Iterator[str]:
     """Yield the path of each place where a source reads a message; to ask has() of it reads no part of it."""
+    messages = (name for name, field in known.items() if field.kind == "message")
+    if not any(name in source.text for name in (PARAM, *messages)):
+        return  # as nearly all
     nodes = _nodes(source)
     above = {id(child): node for node in nodes for child in ast.iter_child_nodes(node)}
     for node in nodes:
