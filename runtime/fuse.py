@@ -63,8 +63,7 @@ def _pass(graph: Graph, by_root: dict[type[Op], list[Pattern]], accepts: Accepts
         nodes += replaced.get(id(node), [] if id(node) in gone else [node])
     graph.nodes = nodes
     for node in nodes:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
     return bool(replaced)
 
 

@@ -167,6 +167,10 @@ class Node:
             self.inputs.pop()
         self.outputs = list(outputs)
         self.origin = origin or Origin()
+        self.own_outputs()
+
+    def own_outputs(self) -> None:
+        """Be the producer of the results, also after another node with the same ones was tried."""
         for value in self.outputs:
             value.producer = self
 

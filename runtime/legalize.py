@@ -88,7 +88,7 @@ def legalize(
     calls = legalized(graph, target, whole.nodes, approximate=approximate)
     simpler = simplify(graph, calls, accepts, Legalizer(target, approximate).layers, modules=fold)
     for node in graph.nodes:
-        _give_back(node)
+        node.own_outputs()
     return simpler
 
 
@@ -112,7 +112,7 @@ def legalized(
     refusals: list[Refusal] = []
     for node in graph.nodes if nodes is None else nodes:
         found = legalizer.node(node, ())
-        _give_back(node)
+        node.own_outputs()
         if isinstance(found, Refusal):
             if legalizer.recalled:  # what it says may name values of an earlier node
                 found = _refusal_of(node, target, approximate) or found
@@ -130,7 +130,7 @@ def legalized(
 def _refusal_of(node: Node, target: Target[C], approximate: bool) -> Refusal | None:
     """Return why a node is refused, worked out for it alone."""
     found = Legalizer(target, approximate).node(node, ())
-    _give_back(node)
+    node.own_outputs()
     return found if isinstance(found, Refusal) else None
 
 
@@ -151,15 +151,9 @@ def written_directly(node: Node, target: Target[C]) -> bool:
         except (Refused, GraphError):
             continue
         finally:
-            _give_back(node)
+            node.own_outputs()
         return not emit.nodes
     return False
-
-
-def _give_back(node: Node) -> None:
-    """Undo what trying a rewrite does to the results of `node`: they stay its own, whatever rules build."""
-    for value in node.outputs:
-        value.producer = node
 
 
 class Legalizer(Generic[C]):

@@ -61,8 +61,7 @@ class _Pools:
         name = node.name if whole else f"{node.name}/every"
         pool = Node(name, own, [self.same.get(x, x)], tops, node.origin)
         if not accepts(pool):
-            for value in node.outputs:
-                value.producer = node
+            node.own_outputs()
             return False
         self.nodes.append(pool)
         if not whole:

@@ -135,8 +135,7 @@ def _accepted(example: Example, node: Node, backend: Backend) -> str:
         except GraphError as error:
             said.append(f"{error.what}  [{alternative.rule}]")
         finally:
-            for value in node.outputs:
-                value.producer = node
+            node.own_outputs()
     why = f"the condition at {example.refused} does not refuse it"
     return "\n  ".join([f"{why}; what does:", *said]) if said else why
 

@@ -100,8 +100,7 @@ def _leaves(calls: Sequence[LayerCall], written: _Written) -> list[Node]:
         if not set(node.outputs) <= tops:
             read = dict.fromkeys(b for call in group for b in call.bottoms if b not in tops)
             node = Node(node.name, _Layers(), [*read], [*tops], node.origin)
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
         written.calls[node] = group
         written.first[node.name] = group[0]
         leaves.append(node)
@@ -137,15 +136,13 @@ def _replace(graph: Graph, new: Mapping[Node, Node], gone: set[Node], accepts: A
     """Put nodes in the place of others, where the target takes them."""
     refused = {old for old, node in new.items() if not accepts(node)}
     for node in refused:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
     if refused and gone:
         new, gone = {}, set()
     nodes = [new[n] if n in new and n not in refused else n for n in graph.nodes if n not in gone]
     graph.nodes = nodes
     for node in nodes:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
 
 
 def _read(graph: Graph) -> set[Value]:

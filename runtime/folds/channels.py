@@ -67,8 +67,7 @@ def join_channels(graph: Graph, modules: bool, accepts: Accepts) -> list[Node]:
             found |= {old: [] for old in (*run.before, *run.body, *run.behind)} | {run.behind[-1]: new}
     nodes = [new for node in graph.nodes for new in found.get(node, [node])]
     for node in nodes:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
     return nodes
 
 

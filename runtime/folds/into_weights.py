@@ -49,8 +49,7 @@ def join_weights(graph: Graph, layers: Layers, modules: bool) -> list[Node]:
             found.update(fold.nodes)
     nodes = [new for node in graph.nodes for new in [found.get(node, node)] if new is not None]
     for node in nodes:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
     return nodes
 
 

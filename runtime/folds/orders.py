@@ -39,8 +39,7 @@ def join_orders(graph: Graph, modules: bool) -> list[Node]:
                 break
     nodes = [new for node in graph.nodes for new in found.get(node, [node])]
     for node in nodes:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
     return nodes
 
 

@@ -41,8 +41,7 @@ def join_padding(graph: Graph, modules: bool, accepts: Accepts) -> list[Node]:
             found |= {pad: [], node: nodes}
     nodes = [new for node in graph.nodes for new in found.get(node, [node])]
     for node in nodes:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
     return nodes
 
 

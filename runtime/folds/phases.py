@@ -45,8 +45,7 @@ def join_phases(graph: Graph, accepts: Accepts) -> list[Node]:
         return graph.nodes
     nodes = [new.get(node, node) for node in graph.nodes]
     for node in nodes:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
     return _read(nodes, outputs, {value for found in new.values() for value in found.outputs})
 
 

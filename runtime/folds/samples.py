@@ -58,8 +58,7 @@ def join_samples(graph: Graph, modules: bool, accepts: Accepts) -> list[Node]:
                 break
     nodes = [new for node in graph.nodes for new in [found.get(node, node)] if new is not None]
     for node in nodes:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
     return nodes
 
 

@@ -43,8 +43,7 @@ def join_terms(graph: Graph, accepts: Accepts, modules: bool) -> list[Node]:
                 break
     nodes = [new for node in graph.nodes for new in [found.get(node, node)] if new is not None]
     for node in nodes:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
     return nodes
 
 

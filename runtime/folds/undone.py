@@ -38,8 +38,7 @@ def leave_undone(graph: Graph, layers: Layers, modules: bool) -> list[Node]:
             found.update(new)
     nodes = [new for node in graph.nodes for new in found.get(node, [node])]
     for node in nodes:
-        for value in node.outputs:
-            value.producer = node
+        node.own_outputs()
     return nodes
 
 

@@ -10,8 +10,8 @@ from caffeforge.runtime import coverage
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.backends import dialects, find_any, onnx_names
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
-from caffeforge.runtime.op_coverage import OpCoverage, cases_of, op_coverage
 from tests import checkout
+from tests.docs.op_coverage import OpCoverage, cases_of, op_coverage
 
 PAGE: Final = checkout.ROOT / "docs" / "coverage.md"
 DATA: Final = checkout.ROOT / "docs" / "coverage.json"

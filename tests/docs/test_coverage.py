@@ -15,8 +15,8 @@ import torch
 from caffeforge.runtime.backends import all_names, dialects, names
 from caffeforge.runtime.errors import LegalizeError
 from caffeforge.runtime.export import export
-from caffeforge.runtime.op_coverage import all_ops
 from tests.docs import coverage_page
+from tests.docs.op_coverage import all_ops
 
 AGAIN = "run python -m tests.docs.coverage_page"
 
