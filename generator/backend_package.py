@@ -27,7 +27,7 @@ from caffeforge.generator.mapping import MappingFile
 from caffeforge.generator.message_classes import LayerType
 from caffeforge.generator.patterns import Patterns
 from caffeforge.generator.proto import ProtoSchema
-from caffeforge.generator.python_text import Code, call, laid_out, literal
+from caffeforge.generator.python_text import Code, call, dict_of, laid_out, literal
 from caffeforge.generator.readers import Readers
 from caffeforge.generator.rule_checks import RuleChecks
 from caffeforge.generator.schema_checks import check_schema
@@ -176,6 +176,14 @@ def _net(
         held = tuple(word.text for word in words if known(word))
         if held:
             args.append(f"{key}={laid_out(held, 12)}")
+    own = {rule.name.text for rule in mapping.layers if not inheritance.is_inherited(rule.name.position)}
+    for word, _ in net.untold:
+        if word.text in own:
+            sentence = f"layers: has a rule for {word.text}, which tells what it computes"
+            diagnostics.error("no-effect", word.position, sentence, "leave it out of untold:")
+    told = [f"{literal(word.text)}: {literal(why)}" for word, why in net.untold if known(word)]
+    if told:
+        args.append(str(dict_of("untold=", told, 0, 12)))
     return call("NetStyle", args, 4)
 
 

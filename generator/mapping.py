@@ -136,6 +136,7 @@ class NetRule:
         takes_in_place: layer types that are read in place as well, though never written so.
         training: layer types that are left out when a net is read, where nothing reads what they compute.
         data: layer types that read files or memory; their tops are inputs of a net that is read.
+        untold: layer types of which it is not known what they compute, each with the reason.
         require: what must hold of a net's inputs and outputs.
     """
 
@@ -147,6 +148,7 @@ class NetRule:
     takes_in_place: tuple[Scalar, ...] = ()
     training: tuple[Scalar, ...] = ()
     data: tuple[Scalar, ...] = ()
+    untold: tuple[tuple[Scalar, str], ...] = ()
     require: tuple[Condition, ...] = ()
 
 

@@ -27,7 +27,7 @@ REWRITES_KEYS = ("fusions", "lowerings", "folds", "impossible")
 PATTERN_KEYS = ("match", "rewrite", "let", "require", "when", "optional", "constant", "example", "refused")
 CUSTOM_KEYS = ("inputs", "outputs", "attributes", "shape", "open", "torch", "reference")
 NET_TYPES = ("in_place", "views", "shared", "takes_in_place", "training", "data")
-NET_KEYS = ("input", "loose_tops", *NET_TYPES, "constraints")
+NET_KEYS = ("input", "loose_tops", *NET_TYPES, "untold", "constraints")
 
 
 def read_rewrites(root: Mapping, diagnostics: Diagnostics) -> RewritesFile:
@@ -213,4 +213,7 @@ class _Reader(RuleReader):
         words = {key: self._words(held) for key, held in found.items() if held is not None}
         limits = entry.get("constraints")
         require = self._limits(limits) if limits is not None else ()
-        return NetRule(layer, self._word(loose, "a layer type"), **words, require=require)
+        untold = [(key, self._text(why, "a sentence")) for key, why in self._entries(entry, "untold")]
+        return NetRule(
+            layer, self._word(loose, "a layer type"), **words, untold=tuple(untold), require=require
+        )

@@ -89,6 +89,7 @@ class NetStyle:
         takes_in_place: layer types that are read in place as well, though never written so.
         training: layer types that are left out when a net is read, where nothing reads what they compute.
         data: layer types that read files or memory; their tops are inputs of a net that is read.
+        untold: layer types of which it is not known what they compute, each with the reason.
     """
 
     input: Callable[[Value], LayerParam] | None = None
@@ -99,6 +100,7 @@ class NetStyle:
     takes_in_place: tuple[str, ...] = ()
     training: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
+    untold: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

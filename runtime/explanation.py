@@ -140,6 +140,8 @@ def _layer(backend: Backend, covered: Coverage, name: str) -> Iterator[str]:
             yield "  where a net is read, it is left out: only training and testing need it"
         elif name in backend.net.data:
             yield "  it loads data and does not tell its shape: put an Input layer in its place"
+        elif name in backend.net.untold:
+            yield f"  {backend.net.untold[name]}"
     else:
         yield f"layer {name}: what it computes stands at {entry.rule}"
         yield f"  verified by {entry.witness}" if entry.witness else "  unverified: no witness is named"

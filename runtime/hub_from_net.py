@@ -76,7 +76,10 @@ def _check_types(net: Net, backend: Backend) -> None:
             f"the net does not tell the shape of what these layers load: {listed}", where=where, hint=hint
         )
     if unknown:
-        listed = "; ".join(f"{kind} ({', '.join(names[:3])})" for kind, names in unknown.items())
+        why = {kind: f": {backend.net.untold[kind]}" for kind in unknown if kind in backend.net.untold}
+        listed = "; ".join(
+            f"{kind} ({', '.join(names[:3])}){why.get(kind, '')}" for kind, names in unknown.items()
+        )
         hint = "cut the net before them, or add their meaning under layers: of the mapping"
         raise ReadError(
             f"no rule of {backend.name} tells what these layers compute: {listed}", where=where, hint=hint

@@ -248,7 +248,9 @@ class _Reader:
         for layer, index in zip(layers, indices, strict=True):
             if layer.type not in self.backend.readers and layer.type not in (*style.training, *style.data):
                 what = f"no rule of {self.backend.name} tells what layer {layer.name} ({layer.type}) computes"
-                yield FileError(what, where=self.source.place(self.source.layer_word, index))
+                why = style.untold.get(layer.type)
+                where = self.source.place(self.source.layer_word, index)
+                yield FileError(f"{what}: {why}" if why else what, where=where)
 
     def _given(self, proto: Proto) -> tuple[dict[int, Any], dict[int, FileError]]:
         """Return the layers by index, without padding layers of the oldest format, and what is wrong."""

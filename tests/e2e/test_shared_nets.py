@@ -33,6 +33,7 @@ READ: Mapping[
     "PaddlePaddle/deploy": ("ssd", 76),
     "alexgkendall/segnet_basic_camvid": ("segnet", 31),
     "arrybn/gtsrb": ("bvlc", 13),
+    "eric612/mobilenet_yolo_lite_deploy": ("mobilenet_yolo", 61),
     "facebook/alexnet_deploy": ("bvlc", 23),
     "facebook/lenet": ("bvlc", 8),
     "foss-for-synopsys-dwc-arc-processors/DAN_convert_optimized_new": ("synopsys", 96),
@@ -41,12 +42,11 @@ READ: Mapping[
     "soeaver/rcnn_deploy_rfcn_coco_air101-merge": ("sophgo", 5),
     "wangxuewen99/FSRCNN_mat": ("bvlc", 15),
     "yahoo/lrcn_word_to_preds": ("bvlc", 5),
+    "yuqj1991/mobilenet_yolov3_lite_deploy": ("mobilenet_yolo", 71),
 }
 REFUSED: Mapping[str, tuple[str, list[str]]] = {  # dialect, and each fault by its line and what is at fault
     # Layers whose meaning no dialect here has: what a detector does with boxes, by values.
     "Ascend/faster_rcnn": ("ascend", ["461 Proposal", "645 FSRDetectionOutput"]),
-    "eric612/mobilenet_yolo_lite_deploy": ("mobilenet_yolo", ["785 YoloDetectionOutput"]),
-    "yuqj1991/mobilenet_yolov3_lite_deploy": ("mobilenet_yolo", ["950 Yolov3DetectionOutput"]),
     "gklz1982/yolo": ("sophgo", ["1111 coords", "1113 biases"]),
     "openvinotoolkit/license-plate-recognition-barrier-0001": ("openvino", ["678 CTCGreedyDecoder"]),
     "openvinotoolkit/deploy": ("openvino", ["1670 PriorBoxClustered"]),
