@@ -76,4 +76,5 @@ def _classes(values: NDArray, exclusive: bool) -> NDArray:
 
 def _sigmoid(values: NDArray) -> NDArray:
     with np.errstate(over="ignore"):  # of exp: the result is 0 then
-        return np.float32(1) / (np.float32(1) + np.exp(-values))
+        result: NDArray = np.float32(1) / (np.float32(1) + np.exp(-values))
+    return result

@@ -10,6 +10,17 @@ from tests.e2e.dialect_cases import Maker, Single
 from tests.e2e.layer_cases import Random
 
 
+def batch_norm(r: Random) -> Single:
+    channels, own = r.size(1, 4), r.pick((True, False))
+    stored = r.pick(("", "use_global_stats: true", "use_global_stats: false"))
+    text = f"eps: {r.pick((0.00001, 0.01))} use_alpha_beta: {str(own).lower()} {stored}"
+    shape = (r.size(2, 3), channels, *(r.size(2, 5) for _ in range(r.pick((0, 1, 2)))))
+    factor = np.array([r.pick((0, 1, 0.5))], np.float32)
+    blobs = [r.normal(channels), np.abs(r.normal(channels)), factor]
+    blobs += [r.normal(channels), r.normal(channels)] if own else []
+    return Single("BatchNormKyle", f"batch_norm_param {{ {text} }}", (r.normal(*shape),), blobs)
+
+
 def bilinear(r: Random) -> Single:
     image = r.normal(r.size(1, 3), r.size(1, 4), r.size(2, 6), r.size(2, 6))
     aligned = r.pick(("", "align_corners: false", "align_corners: true"))
@@ -63,6 +74,14 @@ def relu6(r: Random) -> Single:
     return Single("ReLU6", text, (5 * r.normal(3, r.size(2, 5), 4),))
 
 
+def resize(r: Random) -> Single:
+    image = r.normal(r.size(1, 3), r.size(1, 4), r.size(1, 9), r.size(1, 9))
+    scales = f"out_height_scale: {r.pick((1, 1.7, 2))} out_width_scale: {r.pick((1.3, 3))}"
+    size = f"height: {r.size(1, 20)} width: {r.size(1, 20)}"
+    text = r.pick((size, f"is_pyramid_test: true {scales}"))
+    return Single("Resize", f"resize_param {{ {text} }}", (image,))
+
+
 def unpooling(r: Random) -> Single:
     n, c, h, w = r.size(1, 3), r.size(1, 4), r.size(2, 5), r.size(2, 5)
     rows, columns = np.mgrid[:h, :w]
@@ -84,7 +103,7 @@ def upsample(r: Random) -> Single:
 MAKERS: Mapping[str, Maker] = {
     make.__name__: make
     for make in (
-        bilinear, convolution, hard_sigmoid, hard_swish, pad, pixel_shuffle, pooling, relu6, unpooling,
-        unsqueeze, upsample,
+        batch_norm, bilinear, convolution, hard_sigmoid, hard_swish, pad, pixel_shuffle, pooling, relu6,
+        resize, unpooling, unsqueeze, upsample,
     )
 }  # fmt: skip

@@ -31,7 +31,8 @@ def sigmoid(value: float) -> float:
 
 def cells(data: Floats, anchors: Sequence[tuple[float, float]], unit: float) -> list[tuple[Row, list[float]]]:
     """Return (x, y, width, height, objectness) and the classes' values of each box in cells of `unit`."""
-    side, found = data.shape[2], []
+    side = data.shape[2]
+    found: list[tuple[Row, list[float]]] = []
     for j, i, n in np.ndindex(side, side, len(anchors)):
         values = [float(v) for v in data[0, n * (5 + CLASSES) : (n + 1) * (5 + CLASSES), j, i]]
         x, y = (i + sigmoid(values[0])) / side, (j + sigmoid(values[1])) / side
@@ -57,7 +58,7 @@ def listed(rows: Sequence[Row], threshold: float) -> Floats:
         if all(shared(row, better) < threshold for better in kept):
             kept.append(row)
     table = [[0, c, s, x - w / 2, y - h / 2, x + w / 2, y + h / 2] for c, s, x, y, w, h in kept]
-    return np.array([[table or [[0] + [-1] * 6]]], np.float32)
+    return np.array([[table or [[0.0] + [-1.0] * 6]]], np.float32)
 
 
 def exclusive(maps: Sequence[Floats], pairs: Sequence[tuple[float, float]], least: float) -> list[Row]:
