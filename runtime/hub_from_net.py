@@ -15,6 +15,7 @@ from caffeforge.runtime.errors import GraphError, ReadError
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.message import Message
 from caffeforge.runtime.net import Layer, Net
+from caffeforge.runtime.open_sizes import name_apart
 from caffeforge.runtime.random_weights import with_random_blobs
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
@@ -100,6 +101,7 @@ class _Reading:
         self.by_layer: list[Sequence[Node]] = []
         self.tops: list[Sequence[Value]] = []
         self.memory = SharedMemory()
+        self.open_sizes: set[str] = set()  # names of those that only a run tells
         self.writes_left = Counter(top for layer in net.layers for top in layer.tops)
 
     def run(self) -> HubNet:
@@ -170,6 +172,7 @@ class _Reading:
                 self.writes_left[top] -= 1
                 self._input(top, shape)
             return
+        name_apart(read.nodes, bottoms, self.open_sizes)
         self.nodes += read.nodes
         own = {value for node in read.nodes for value in node.outputs}
         for top, value in zip(layer.tops, list(read.results()), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,6 +68,14 @@ class Refusal:
             "otherwise": self.otherwise,
             "hint": self.hint,
         }
+
+
+def cause(document: Mapping[str, Any]) -> str:
+    """Return why a node, as ``Refusal.document`` tells of it, is refused at last: the innermost sentence."""
+    if document["below"]:
+        return cause(document["below"][-1])
+    reasons = [each["refused"] for each in document["alternatives"] if each["refused"]]
+    return str(reasons[-1] if reasons else document["otherwise"])
 
 
 def refused(backend: str, graph: str, refusals: Sequence[Refusal]) -> LegalizeError:

@@ -21,12 +21,15 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", dest="target", required=True, metavar="NAME|DIR", help="dialect or opset")
     parser.add_argument("--out", required=True, metavar="STEM", help="files to write, without suffix")
     parser.add_argument("--no-verify", dest="verify", action="store_false", help="do not compare both nets")
+    own = "ONNX: ops of domains of their own as nodes, with local functions or alone, or said by others"
+    parser.add_argument("--own-ops", choices=("auto", "function", "node", "lower"), help=own)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Write the files and print the report."""
     from caffeforge.runtime.backends import find_any
+    from caffeforge.runtime.errors import UsageError
     from caffeforge.runtime.onnx_out.backend import OnnxBackend
     from caffeforge.runtime.transcode import transcode
 
@@ -41,10 +44,12 @@ def run(options: argparse.Namespace) -> None:
             source=options.source,
             target=target,
             verify=options.verify,
+            own_ops=options.own_ops or "auto",
         )
         print(made.report())
         return
-
+    if options.own_ops:
+        raise UsageError(f"--own-ops is for ONNX, {target.name} is a dialect of Caffe")
     result = transcode(
         options.prototxt,
         options.caffemodel,

@@ -49,13 +49,18 @@ def runner(file: ModelFile, values: Sequence[str], graph: Graph) -> Original | B
     Raises:
         CaffeforgeError: nothing runs it.
     """
-    functions = {(f.domain, f.name) for f in file.proto.functions}
+    functions = {(f.domain, f.name, f.overload) for f in file.proto.functions}
     own = {
         (node.op.domain, node.op.op_type)
         for node in graph.nodes
         if node.op.domain and node.op.custom is not None
     }
-    return Original(file, values) if own <= functions else ByHub(graph, values)
+    whole = own <= {(domain, name) for domain, name, _ in functions} and all(
+        (node.domain, node.op_type, node.overload) in functions
+        for node in file.proto.graph.node
+        if (node.domain, node.op_type) in own
+    )
+    return Original(file, values) if whole else ByHub(graph, values)
 
 
 def running(file: ModelFile, values: Sequence[str], custom: Mapping[str, CustomOp]) -> Original | ByHub:

@@ -115,14 +115,14 @@ def convert(
     names: str = "path",
     own_ops: str = "auto",
 ) -> tuple[OnnxModel, list[OpCall], list[str]]:
-    """Return a graph as a model of the backend's opset, its ops, and notes of what was fused.
+    """Return a graph as a model of the backend's opset, its ops, and notes of what was fused or is left.
 
     Raises:
         LegalizeError: the backend cannot express a node.
         UsageError: `names` is no style of names, or `own_ops` no choice.
     """
     from caffeforge.runtime.onnx_out.model import assemble
-    from caffeforge.runtime.onnx_out.own_ops import check_choice, has_functions
+    from caffeforge.runtime.onnx_out.own_ops import check_choice, has_functions, left_over
 
     check_choice(own_ops)
     fold_constants(graph)
@@ -135,6 +135,8 @@ def convert(
 
         made.functions = LocalFunctions(backend)
         made.functions.add(calls)
+    elif own_ops == "auto":
+        fused = [*fused, *left_over(calls, backend)]
     return made, calls, fused
 
 

@@ -1,7 +1,8 @@
 """What ops of domains of their own compute, as local functions of the model that holds them.
 
-A reference is written for given attributes and shapes, so there is one function for each of these: functions
-of one op differ in ONNX's ``overload``, and their attributes are constants in their bodies. A body calls no
+A body (the op's reference, or one of ``bodies``) is written for given attributes and shapes, so there is one
+function for each of these: functions of one op differ in ONNX's ``overload``, and their attributes are
+constants in their bodies. A body calls no
 other function of the model: onnxruntime (1.32) takes the wrong one of several overloads there.
 """
 
@@ -15,14 +16,16 @@ from typing import TYPE_CHECKING, Final
 from onnx import FunctionProto, helper
 
 from caffeforge.runtime.builder import Builder
-from caffeforge.runtime.errors import CaffeforgeError
+from caffeforge.runtime.errors import CaffeforgeError, LegalizeError
 from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.graph import Graph, Value
 from caffeforge.runtime.legalize import legalized
 from caffeforge.runtime.onnx_node import tensor
 from caffeforge.runtime.onnx_out.emit import OpCall
+from caffeforge.runtime.onnx_out.own_ops import body_of
 from caffeforge.runtime.op import Formal, full_name
 from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.refusals import cause
 
 if TYPE_CHECKING:
     from caffeforge.runtime.onnx_out.backend import OnnxBackend
@@ -54,13 +57,20 @@ class LocalFunctions:
         return any(function.overload for function in self.found.values())
 
     def add(self, calls: Sequence[OpCall]) -> None:
-        """Make the functions of those calls whose ops have references, and let the calls name them."""
+        """Make the functions of those calls whose ops have bodies, and let the calls name them."""
+        bare = set()
+        functions: list[tuple[OpCall, FunctionProto]] = []
         for call in calls:
-            custom = call.node.op.custom
-            if call.domain and not call.proto and custom is not None and custom.reference is not None:
+            if call.domain and not call.proto and body_of(call.node.op) is not None:
                 function = self._of(call)
-                call.overload = function.overload if function is not None else ""
-                call.has_function = function is not None
+                if function is None:
+                    bare.add((call.domain, call.op_type))
+                else:
+                    functions.append((call, function))
+        for call, function in functions:
+            if (call.domain, call.op_type) in bare and not function.overload:
+                function.overload = "0"  # else nodes without a function would seem to call it
+            call.overload, call.has_function = function.overload, True
 
     def _of(self, call: OpCall) -> FunctionProto | None:
         op = call.node.op
@@ -75,7 +85,7 @@ class LocalFunctions:
             try:
                 function = self._made(call, constant)
             except (Refused, CaffeforgeError) as error:
-                reason = error.sentence if isinstance(error, Refused) else error.what
+                reason = _reason(error)
                 self._missing.add(key)
                 continue
             self.found[key] = function
@@ -86,13 +96,13 @@ class LocalFunctions:
         return None
 
     def _made(self, call: OpCall, constant: bool) -> FunctionProto:
-        """Return what the op's reference builds; its constant operands count as such if `constant`."""
-        op = call.node.op
-        assert op.custom is not None and op.custom.reference is not None
+        """Return what the op's body builds; its constant operands count as such if `constant`."""
+        op, written = call.node.op, body_of(call.node.op)
+        assert written is not None  # `add` looks for it
         operands = _named(op.inputs, call.node.inputs, constant)
         results = [v for v in _named(op.outputs, call.node.outputs, False) if v is not None]
         builder = Builder("body", call.node.origin)
-        op.custom.reference(builder, op, *_grouped(op.inputs, operands), *results)
+        written(builder, op, *_grouped(op.inputs, operands), *results)
         fed = [value for value in operands if value is not None]
         graph = Graph("body", fed, results, builder.nodes)
         fold_constants(graph)
@@ -126,6 +136,13 @@ class LocalFunctions:
         whole = replace(self.backend, allowed=None, constraints={}, types={}, casts={}, custom={})
         calls = legalized(graph, OnnxTarget(whole, unread(graph)))
         return assemble(graph, calls, self.backend.opset, "c")
+
+
+def _reason(error: Refused | CaffeforgeError) -> str:
+    if isinstance(error, Refused):
+        return error.sentence
+    refusals = error.document["refused"] if isinstance(error, LegalizeError) and error.document else ()
+    return next((cause(refusal) for refusal in refusals), error.what)
 
 
 def _named(formals: Sequence[Formal], values: Sequence[Value | None], constant: bool) -> list[Value | None]:

@@ -6,17 +6,22 @@ it computes can stand beside it as a local function of the model, so that onnxru
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from caffeforge.runtime.backend import Alternative, Rule
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.onnx_out.emit import OnnxEmit, OpCall, source_of
 from caffeforge.runtime.op import Op, full_name
 from caffeforge.runtime.refusal import Refused
+from caffeforge.runtime.refusals import Refusal, cause
 
 if TYPE_CHECKING:
     from caffeforge.runtime.onnx_out.backend import OnnxBackend
 
 PLACE: Final = "an op of its own domain"  # of the rule that keeps one
+BODY: Final = "what it computes"  # of the rule that says one by other ops
+DOMAIN_OF_BODIES: Final = "caffe"
 CHOICES: Final = ("auto", "function", "node", "lower")
 OLDEST_WITH_FUNCTIONS: Final = 15  # the opset whose IR version knows local functions
 
@@ -44,9 +49,57 @@ def stays(op: Op, backend: OnnxBackend, choice: str) -> bool:
     return op.custom.reference is None and not backend.is_subset
 
 
+def body_of(op: Op) -> Callable[..., None] | None:
+    """Return what builds an op of a domain of its own from others, None if nothing does."""
+    if op.custom is not None and op.custom.reference is not None:
+        return op.custom.reference
+    if op.domain != DOMAIN_OF_BODIES:
+        return None
+    from caffeforge.runtime.onnx_out.bodies import BODIES
+
+    return BODIES.get(type(op))
+
+
+def body_rule(op: Op) -> Rule | None:
+    """Return the rule that says an op of a domain of its own by others, if its reference does not."""
+    found = body_of(op)
+    if found is None or (op.custom is not None and op.custom.reference is not None):
+        return None
+    return Rule((Alternative(found, BODY),))
+
+
+def own_rule(op: Op, backend: OnnxBackend, choice: str) -> Rule:
+    """Return the rule that keeps an op as a node of its domain.
+
+    Left to caffeforge, an op whose body has to be other nodes, for want of local functions, is that first.
+    """
+    body = body_rule(op) if choice == "auto" and not has_functions(backend, choice) else None
+    before = body.alternatives if body is not None and full_name(op) not in backend.custom else ()
+    return Rule((*before, Alternative(write_own, PLACE, computed=True)))
+
+
 def has_functions(backend: OnnxBackend, choice: str) -> bool:
     """Tell whether local functions are written: asked for, or known by the opset's IR version."""
     return choice == "function" or (choice == "auto" and backend.opset >= OLDEST_WITH_FUNCTIONS)
+
+
+def left_over(calls: Sequence[OpCall], backend: OnnxBackend) -> list[str]:
+    """Return a sentence for each kind of Caffe's ops that others cannot say and no function stands by."""
+    from caffeforge.runtime.legalize import Legalizer
+    from caffeforge.runtime.onnx_out.target import OnnxTarget
+
+    lowering = OnnxTarget(backend, own_ops="lower")
+    found: dict[str, None] = {}
+    for call in calls:
+        if call.domain == DOMAIN_OF_BODIES and not call.has_function:
+            refusal = Legalizer(lowering, False).node(call.node, ())
+            call.node.own_outputs()
+            reason = cause(refusal.document()) if isinstance(refusal, Refusal) else ""
+            found[
+                f"{call.kind} stays a node of its own domain, which only caffeforge runs; "
+                f"{backend.name} cannot say it: {reason}"
+            ] = None
+    return list(found)
 
 
 def write_own(e: OnnxEmit, op: Any, *_: object) -> None:

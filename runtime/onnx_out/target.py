@@ -14,12 +14,11 @@ from caffeforge.runtime.legalize import Legalizer
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
 from caffeforge.runtime.onnx_out.emit import OnnxEmit
 from caffeforge.runtime.onnx_out.kept import is_kept, write_kept
-from caffeforge.runtime.onnx_out.own_ops import PLACE, stays, write_own
+from caffeforge.runtime.onnx_out.own_ops import body_rule, own_rule, stays
 from caffeforge.runtime.refusal import Refused
 from caffeforge.runtime.refusals import Refusal
 
 _KEPT: Final = Rule((Alternative(write_kept, "as it is", computed=True),))
-_OWN: Final = Rule((Alternative(write_own, PLACE, computed=True),))
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,9 @@ class OnnxTarget:
         if is_kept(node.op):
             return _KEPT
         own = self.backend.rules.get(type(node.op))
-        return _OWN if own is None and stays(node.op, self.backend, self.own_ops) else own
+        if own is None and stays(node.op, self.backend, self.own_ops):
+            return own_rule(node.op, self.backend, self.own_ops)
+        return own or body_rule(node.op)
 
     def lowering(self, node: Node) -> Rule | None:
         from caffeforge.runtime.onnx_out.definition import PLACE, is_defined, write_definition

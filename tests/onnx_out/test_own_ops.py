@@ -195,15 +195,19 @@ def test_simplified_own_ops_stay_where_the_backend_declares_them(
     assert main(["simplify", str(path), new, "--backend", "rknn_onnx", "--opset", "9"]) == 2
 
 
-def test_detection_layers_of_a_caffe_net_are_nodes_of_the_domain_caffe(
+def test_detection_layers_of_a_caffe_net_may_be_nodes_of_the_domain_caffe_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "ssd.prototxt").write_text(DETECTIONS, encoding="utf-8")
     arguments: Any = ["transcode", str(tmp_path / "ssd.prototxt"), "--from", "ssd"]
-    assert main([*arguments, "--to", "onnx_opset11", "--out", str(tmp_path / "net")]) == 0
+    node = [*arguments, "--to", "onnx_opset11", "--own-ops", "node"]
+    assert main([*node, "--out", str(tmp_path / "net")]) == 0
     assert "verified: " in capsys.readouterr().out
     model = onnx.load(tmp_path / "net.onnx")
-    assert [kind for kind in kinds(model) if kind[0]] == [("caffe", "DetectionOutput")]  # priors are numbers
+    own = [("caffe", "PriorBox"), ("caffe", "DetectionOutput")]
+    assert [kind for kind in kinds(model) if kind[0]] == own
     assert [value.name for value in model.graph.output] == ["det"]
     assert main([*arguments, "--to", "rknn_onnx", "--out", str(tmp_path / "other")]) == 1
     assert "rknn_onnx" in capsys.readouterr().err
+    assert main([*arguments, "--to", "bvlc", "--own-ops", "node", "--out", str(tmp_path / "other")]) == 2
+    assert "--own-ops is for ONNX" in capsys.readouterr().err

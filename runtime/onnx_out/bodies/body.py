@@ -1,0 +1,61 @@
+"""Applying ops one after the other, also those whose results have sizes that only a run tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from caffeforge.generated import hub
+from caffeforge.runtime.array import Dense, NDArray
+from caffeforge.runtime.builder import Builder, Operand
+from caffeforge.runtime.graph import Dim, Node, Symbol, Value, constant
+from caffeforge.runtime.op import Op
+
+
+class Body:
+    """Applies ops by a builder: ``body(hub.Add(), x, y)`` is their sum."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+
+    def __call__(self, op: Op, *operands: Operand) -> Value:
+        return self._builder.value(op, operands)
+
+    def several(self, op: Op, count: int, *operands: Operand) -> list[Value]:
+        """Return the first `count` results of an op."""
+        return self._builder.values(op, operands, count)
+
+    def open(self, op: Op, *operands: Operand, dims: Sequence[Dim], dtype: str = "int64") -> Value:
+        """Apply an op whose result has such sizes, as far as they are known: ONNX infers less."""
+        result = Value(self._builder.fresh(op.op_type), dtype, dims)
+        self.give(result, op, *operands)
+        return result
+
+    def give(self, result: Value, op: Op, *operands: Operand) -> None:
+        """Apply an op that yields a result of the whole body."""
+        inputs = self._builder.operands(operands)
+        self._builder.nodes.append(
+            Node(self._builder.fresh(op.op_type), op, inputs, [result], self._builder.origin)
+        )
+
+    def size(self, given: Dim, word: str) -> Dim:
+        """Return a name for a size that only a run tells: the given one, or one of this body's own."""
+        return given if isinstance(given, Symbol) else self.own_size(word)
+
+    def own_size(self, word: str) -> Symbol:
+        """Return a size of a name that no other node's body has."""
+        return Symbol(re.sub(r"\W", "_", self._builder.fresh(word), flags=re.ASCII))
+
+    def array(self, elements: NDArray) -> Value:
+        """Return a constant."""
+        return constant(self._builder.fresh("constant"), Dense(np.ascontiguousarray(elements)))
+
+    def reshape(self, value: Value, *shape: int) -> Value:
+        return self(hub.Reshape(shape=shape), value)
+
+    def part(self, value: Value, start: int, stop: int, axis: int = -1) -> Value:
+        """Return what lies between two places along one axis."""
+        axis %= value.rank
+        return self(hub.Slice(starts=(start,), ends=(stop,), axes=(axis,), steps=(1,)), value)

@@ -1,0 +1,87 @@
+"""The body of ``caffe.Proposal``: Faster R-CNN's regions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from caffeforge.generated import hub
+from caffeforge.generated.hub import caffe_ops
+from caffeforge.runtime.array import Full
+from caffeforge.runtime.builder import Builder
+from caffeforge.runtime.graph import Value
+from caffeforge.runtime.onnx_out.bodies.body import Body
+from caffeforge.runtime.onnx_out.bodies.suppression import LOWEST, suppressed
+from caffeforge.runtime.references.proposals import anchors
+from caffeforge.runtime.refusal import Refused
+
+
+def proposal(
+    builder: Builder,
+    op: caffe_ops.Proposal,
+    scores: Value,
+    deltas: Value,
+    info: Value,
+    rois: Value,
+    own_scores: Value | None = None,
+) -> None:
+    """Build float32 (found, 5) and (found), as ``references.proposals`` does, in its order.
+
+    Raises:
+        Refused: the size of the map is not known, or does not fit the anchors.
+    """
+    body = Body(builder)
+    shapes = anchors(op.base_size, op.ratios, op.scales)
+    rows, columns = scores.shape[2:]
+    for value, each in ((scores, 2), (deltas, 4)):
+        due = (1, each * len(shapes), rows, columns)
+        if value.shape[:] != due:
+            raise Refused(f"{len(shapes)} anchors of one image need {list(due)}, {value!r} is given")
+    height, width, scale = (body.part(body.reshape(info, -1), at, at + 1) for at in range(3))
+    limits = body(hub.Sub(), body(hub.Concat(axis=0), width, height), Full((), 1.0))
+    low, high = (body.reshape(side, -1, 2) for side in _sides(op, body, deltas, limits))
+    sides = body(hub.Add(), body(hub.Sub(), high, low), Full((), 1.0))
+    small = body(
+        hub.Less(),
+        body(hub.ReduceMin(axes=(1,), keepdims=0), sides),
+        body(hub.Mul(), scale, Full((), op.min_size)),
+    )
+    own = body(hub.Transpose(perm=(0, 2, 3, 1)), body.part(scores, len(shapes), 2 * len(shapes), 1))
+    flat = body.reshape(own, rows * columns * len(shapes))
+    flat = body(hub.Where(), small, Full((), LOWEST), flat)
+    count = flat.shape[0]
+    taken = min(op.pre_nms_top_n, count) if op.pre_nms_top_n > 0 else count
+    best, places = body.several(hub.TopK(K=taken, axis=0), 2, flat)
+    low, high = (body(hub.Gather(axis=0), side, places) for side in (low, high))
+    ends = body(hub.Add(), high, Full((), 1.0))  # the last pixel counts
+    mask = suppressed(
+        body,
+        body.reshape(body(hub.Concat(axis=1), low, ends), 1, taken, 4),
+        body.reshape(best, 1, taken),
+        op.nms_threshold,
+        above=LOWEST,
+        most=op.post_nms_top_n if op.post_nms_top_n > 0 else taken,
+    )
+    found = body.size(rois.dims[0], "found")
+    where = body.open(hub.NonZero(), body.reshape(mask, taken), dims=(1, found))
+    where = body(hub.Squeeze(axes=(0,)), where)
+    table = body(hub.Concat(axis=1), Full((taken, 1), 0.0), low, high)
+    body.give(rois, hub.Gather(axis=0), table, where)
+    if own_scores is not None:
+        body.give(own_scores, hub.Gather(axis=0), best, where)
+
+
+def _sides(op: caffe_ops.Proposal, body: Body, deltas: Value, limits: Value) -> tuple[Value, Value]:
+    """Return the corners (cells, anchors, 2) of the anchors that were moved, within the image."""
+    shapes = anchors(op.base_size, op.ratios, op.scales).astype(np.float32)
+    rows, columns = deltas.shape[2:]
+    x, y = np.meshgrid(np.arange(columns) * op.stride, np.arange(rows) * op.stride)
+    cells = np.stack([x, y], -1).reshape(-1, 1, 2).astype(np.float32)
+    sizes = shapes[:, 2:] - shapes[:, :2] + 1
+    moved = body.reshape(body(hub.Transpose(perm=(0, 2, 3, 1)), deltas), rows * columns, len(shapes), 4)
+    middle = body(hub.Mul(), body.part(moved, 0, 2), body.array(sizes))
+    middle = body(hub.Add(), middle, body.array(shapes[:, :2] + sizes / 2))  # within the cell at 0
+    middle = body(hub.Add(), middle, body.array(cells))
+    half = body(hub.Mul(), body(hub.Exp(), body.part(moved, 2, 4)), body.array(sizes / 2))
+    low, high = body(hub.Sub(), middle, half), body(hub.Add(), middle, half)
+    inside = [body(hub.Min(), body(hub.Max(), side, Full((), 0.0)), limits) for side in (low, high)]
+    return inside[0], inside[1]
