@@ -139,6 +139,15 @@ def transpose(call: Call) -> Sequence[Value]:
     return generic.convert(call, {"perm": perm})
 
 
+@converts("Reshape")
+def reshape(call: Call) -> Sequence[Value]:
+    """``allowzero``, which PyTorch's exporter always sets, says nothing where the shape has no zero."""
+    if call.op.since < 14 or not call.op.fields_by_name()["allowzero"]:
+        return generic.convert(call)
+    shape = call.elements(call.value(1))
+    return generic.convert(call, {} if shape is None or 0 in shape else {"allowzero": 0})
+
+
 @converts("Split")
 def split(call: Call) -> Sequence[Value]:
     """Without sizes the parts are equal, as many as there are outputs, read or not."""

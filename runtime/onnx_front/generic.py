@@ -119,7 +119,7 @@ def _shape(call: Call, elements: tuple[Dim | None, ...]) -> tuple[int, ...] | No
             shape.append(-1)
         else:
             return None
-    return None if getattr(call.op, "allowzero", 0) and 0 in shape else tuple(shape)
+    return None if getattr(call.op, "allowzero", 0) and 0 in elements else tuple(shape)
 
 
 def full(value: float, dtype: str, shape: tuple[int, ...] = ()) -> Full:

@@ -29,6 +29,7 @@ from caffeforge.runtime.onnx_front.interface import expanded, input_value, name_
 from caffeforge.runtime.onnx_front.items import is_tensor
 from caffeforge.runtime.onnx_front.keeping import keep
 from caffeforge.runtime.onnx_front.model_file import ModelFile, opsets
+from caffeforge.runtime.onnx_front.provenance import line_of
 from caffeforge.runtime.onnx_front.registry import CONVERSIONS
 from caffeforge.runtime.onnx_front.result_types import types_of
 from caffeforge.runtime.onnx_front.scope import Scope
@@ -167,7 +168,7 @@ class Importer:
             return
         before = self._current
         stem = self.fresh_node(scope.prefix + (node.name or next(filter(None, node.output))))
-        self._current = (stem, Origin(scope.prefix.rstrip("/"), _op_text(node)))
+        self._current = (stem, Origin(scope.prefix.rstrip("/"), _op_text(node), line_of(node)))
         declared = {} if scope.prefix else self.declared
         self._result_types = [declared.get(name) for name in node.output]
         self._used = used

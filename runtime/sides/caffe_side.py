@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from caffeforge.runtime.array import NDArray
-from caffeforge.runtime.errors import FileError
-from caffeforge.runtime.graph import Origin
 from caffeforge.runtime.loaded import LoadedNet, load
+from caffeforge.runtime.sides.net_map import naming_of, origin_of, read_map
 from caffeforge.runtime.sides.side import Computed, Input
 
 
@@ -34,7 +32,11 @@ class CaffeSide:
         self.title = f"{backend} net {prototxt.name}"
         self.inputs: Mapping[str, Input] = {name: Input(shape) for name, shape in self._net.inputs.items()}
         self.outputs: Sequence[str] = self._net.outputs
-        self._blobs, self.computed = _computed(self._net, _map(prototxt.with_suffix(".map.json")))
+        mapped = read_map(prototxt.with_suffix(".map.json"))
+        types = {layer.name: layer.type for layer in self._net.net.layers}
+        mapped = {name: entry for name, entry in mapped.items() if entry.get("type") == types.get(name)}
+        self.naming = naming_of(mapped)
+        self._blobs, self.computed = _computed(self._net, mapped)
 
     def run(self, inputs: Mapping[str, NDArray], *, inner: bool) -> dict[str, NDArray]:
         held = {name: name for name in self.outputs}
@@ -62,25 +64,8 @@ def _computed(
         entry = mapped.get(layer.name, {})
         if entry and not entry.get("value"):
             continue  # an inner layer of a rule: the source has no such value
-        origin = Origin(entry.get("module", ""), entry.get("source_op", ""), entry.get("source", ""))
         for top in tops[:1] if entry else tops:
             value = entry.get("value") or top
             blobs[value] = top
-            computed.append(Computed(value, layer.name, layer.type, origin))
+            computed.append(Computed(value, layer.name, layer.type, origin_of(entry), entry.get("op", "")))
     return blobs, computed
-
-
-def _map(path: Path) -> dict[str, dict[str, Any]]:
-    """Return the entries of a map by layer name; none if there is no such file.
-
-    Raises:
-        FileError: it is no map.
-    """
-    try:
-        layers = json.loads(path.read_text("utf-8"))["layers"]
-        return {entry["layer"]: entry for entry in layers}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, KeyError, TypeError):
-        hint = "export the net again, or remove the file to compare by blob names"
-        raise FileError("this is no map of a net", where=str(path), hint=hint) from None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.compare import Tolerance
 from caffeforge.runtime.errors import UsageError, VerificationError
-from caffeforge.runtime.sides.side import Computed, Side
+from caffeforge.runtime.sides.alignment import align
+from caffeforge.runtime.sides.side import Side
 from caffeforge.runtime.verify import Verification, merge, verify
 
 
@@ -38,8 +39,8 @@ def compare_sides(
     inner = list(target.computed) if per_layer else []
     known = {c.value: c for c in source.computed}
     # A value is called as the source calls it, on both sides.
-    by_module = _same_modules(list(known.values()), inner)
-    renamed = by_module | {theirs: ours for ours, theirs in outputs.items()}
+    aligned = align(source, target, outputs)
+    renamed = aligned.names
     rows = []
     for c in inner:
         value = renamed.get(c.value, c.value)
@@ -56,28 +57,11 @@ def compare_sides(
         result = {renamed.get(name, name): array for name, array in computed.items()}
         reference = source.run(inputs, inner=per_layer)
         found.append(verify(reference, result, rows, list(outputs), accepted))
-    return _without_folded(merge(found), set(by_module.values()))
+    return _without_folded(merge(found), aligned.supposed)
 
 
-def _same_modules(ours: Sequence[Computed], theirs: Sequence[Computed]) -> dict[str, str]:
-    """Return for values of the target those of the source, by what both know of the model's modules.
-
-    Where names differ, the last value that a module computes is the same thing on both sides, unless a
-    module was folded into another one.
-    """
-    named = {c.value for c in ours}
-    last = {c.origin.module: c.value for c in ours if c.origin.module}
-    last_of_theirs = {c.origin.module: c.value for c in theirs if c.origin.module}
-    taken = {c.value for c in theirs} & named
-    return {
-        value: last[module]
-        for module, value in last_of_theirs.items()
-        if value not in named and module in last and last[module] not in taken
-    }
-
-
-def _without_folded(found: Verification, by_module: set[str]) -> Verification:
-    """Return `found` without the values that were lined up by module and differ, though a later one agrees.
+def _without_folded(found: Verification, supposed: Collection[str]) -> Verification:
+    """Return `found` without values that were lined up without a name and differ, if a later one agrees.
 
     Exporters fold batch norms into convolutions: then the convolution's module yields another value.
     """
@@ -85,7 +69,7 @@ def _without_folded(found: Verification, by_module: set[str]) -> Verification:
     agrees = bool(found.outputs) and all(row.passed for row in found.outputs)
     for index in reversed(range(len(rows))):
         row = rows[index]
-        if agrees and not row.passed and row.value in by_module:
+        if agrees and not row.passed and row.value in supposed:
             rows[index] = replace(row, difference=None, passed=True, problem="")
         agrees |= row.passed and row.difference is not None
     return replace(found, rows=tuple(rows))

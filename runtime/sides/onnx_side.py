@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ from typing import Any
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import CaffeforgeError, FileError, UsageError
 from caffeforge.runtime.graph import Origin
+from caffeforge.runtime.onnx_front.provenance import line_of, module_of
 from caffeforge.runtime.shapes import condensed
+from caffeforge.runtime.sides.net_map import ONNX, naming_of, origin_of, read_map
 from caffeforge.runtime.sides.side import Computed, Input
 
 _TYPES = {
@@ -65,18 +66,26 @@ class OnnxSide:
                 raise UsageError(f"input {value.name} is {text}", where=str(path), hint="give its --shape")
             self.inputs = {**self.inputs, value.name: Input(shape, _TYPES.get(value.type, value.type))}
         self.outputs: Sequence[str] = [value.name for value in self._session.get_outputs()]
-        self.computed: Sequence[Computed] = _nodes(self._rewritten or path)
+        mapped = {} if dequantize else read_map(path.with_suffix(".map.json"))
+        model = self._rewritten or _model(path)
+        types = {node.name: node.op_type for node in model.graph.node}
+        mapped = {name: entry for name, entry in mapped.items() if entry.get("type") == types.get(name)}
+        by_us = model.producer_name == "caffeforge"  # whose names are those of what was exported
+        self.naming = naming_of(mapped) if mapped or by_us else ONNX
+        self._tensors, self.computed = _nodes(model.graph, mapped)
 
     def run(self, inputs: Mapping[str, NDArray], *, inner: bool) -> dict[str, NDArray]:
         names = list(self.outputs)
         session = self._session
         if inner:
-            names = list(dict.fromkeys([*(c.value for c in self.computed), *names]))
+            names = list(dict.fromkeys([*self._tensors.values(), *names]))
             session = self._inner = self._inner or self._open(names)
         try:
-            return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+            found = dict(zip(names, session.run(names, dict(inputs)), strict=True))
         except Exception as error:  # onnxruntime's classes share no base of their own
             raise CaffeforgeError(f"onnxruntime fails: {condensed(error)}", where=str(self._path)) from None
+        held = self._tensors if inner else {}
+        return {**{value: found[tensor] for value, tensor in held.items()}, **found}
 
     def _open(self, names: Sequence[str] | None) -> Any:
         """Return a session; with `names`, one that hands out those values unchanged by optimizations."""
@@ -109,35 +118,30 @@ def _float_model(path: Path) -> Any:
     return dequantized(open_model(path))[0].proto
 
 
-def _nodes(model: Any) -> list[Computed]:
-    """Return what a model, or that of a path, computes."""
+def _model(path: Path) -> Any:
+    """Return the ModelProto of a file, without external data."""
     import onnx
 
-    graph = (onnx.load(model, load_external_data=False) if isinstance(model, Path) else model).graph
-    return [
-        Computed(name, node.name or name, node.op_type, Origin(_module(node)))
-        for node in graph.node
-        for name in node.output
-        if name
-    ]
+    return onnx.load(path, load_external_data=False)
 
 
-def _module(node: Any) -> str:
-    """Return the path of the PyTorch module that a node comes from, as PyTorch's two exporters tell it.
+def _nodes(graph: Any, mapped: Mapping[str, Mapping[str, Any]]) -> tuple[dict[str, str], list[Computed]]:
+    """Return the tensor that holds each value, and the values in order.
 
-    The older one names nodes ``/layer1/layer1.0/conv1/Conv``, the newer one keeps a list of scopes whose
-    last one is the operator. Files of others give an empty path.
+    A node that the map knows gives the value of the model that was exported.
     """
-    for entry in node.metadata_props:
-        if entry.key == "pkg.torch.onnx.name_scopes":
-            scopes = ast.literal_eval(entry.value)
-            return str(scopes[-2]) if len(scopes) > 1 else ""
-    path = ""
-    for scope in node.name.split("/")[1:-1]:
-        _, _, last = path.rpartition("/")
-        inner = last and scope.startswith(f"{last}.")  # a list's item repeats the list's name
-        path = f"{path.removesuffix(last)}{scope}" if inner else f"{path}/{scope}"
-    return path.strip("/").replace("/", ".")
+    tensors: dict[str, str] = {}
+    computed = []
+    for node in graph.node:
+        entry = mapped.get(node.name, {})
+        first = entry.get("value", "")
+        origin = origin_of(entry) if first else Origin(module_of(node), node.op_type, line_of(node))
+        for index, name in enumerate(node.output):
+            value = first if first and not index else name
+            if name:
+                tensors[value] = name
+                computed.append(Computed(value, node.name or name, node.op_type, origin, node.op_type))
+    return tensors, computed
 
 
 def _with_outputs(path: Path, rewritten: Any, names: Sequence[str]) -> bytes:

@@ -31,6 +31,7 @@ class RunnerSide:
     """
 
     computed: Sequence[Computed] = ()
+    naming = ""
 
     def __init__(self, command: str, inputs: Mapping[str, Input], outputs: Sequence[str]) -> None:
         if "{inputs}" not in command or "{outputs}" not in command:

@@ -27,12 +27,14 @@ class Computed:
         layer: name of the layer or node.
         type: its type.
         origin: the source's module and line, as far as they are known.
+        op: the operator of ONNX that the value is a result of, empty if it is not known.
     """
 
     value: str
     layer: str
     type: str
     origin: Origin = field(default_factory=Origin)
+    op: str = ""
 
 
 class Side(Protocol):
@@ -53,6 +55,10 @@ class Side(Protocol):
     @property
     def computed(self) -> Sequence[Computed]:
         """The inner values in order; empty if none can be seen."""
+
+    @property
+    def naming(self) -> str:
+        """Whose names the inner values have, `PYTORCH` or `ONNX`; empty if that is not known."""
 
     def run(self, inputs: Mapping[str, NDArray], *, inner: bool) -> dict[str, NDArray]:
         """Return the outputs, and if `inner` all values that can be seen, by name."""

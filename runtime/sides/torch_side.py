@@ -8,6 +8,7 @@ from typing import Any
 
 from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.op import CustomOp
+from caffeforge.runtime.sides.net_map import PYTORCH
 from caffeforge.runtime.sides.side import Computed, Input
 
 
@@ -22,6 +23,8 @@ class TorchSide:
     Raises:
         CaffeforgeError: the model cannot be opened or traced.
     """
+
+    naming = PYTORCH
 
     def __init__(
         self,
@@ -43,7 +46,7 @@ class TorchSide:
         }
         self.outputs: Sequence[str] = [value.name for value in graph.outputs]
         self.computed: Sequence[Computed] = [
-            Computed(value.name, node.name, node.op.op_type, node.origin)
+            Computed(value.name, node.name, node.op.op_type, node.origin, node.op.op_type)
             for node in graph.nodes
             for value in node.outputs
         ]

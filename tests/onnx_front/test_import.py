@@ -53,6 +53,20 @@ def test_an_open_batch_is_copied_by_reshape() -> None:
     np.testing.assert_array_equal(Executor(graph).run({"x": x})["y"], x.reshape(5, 12))
 
 
+@pytest.mark.parametrize("x", ["float[2,3,4] x", "float[N,3,4] x"])
+def test_allowzero_is_nothing_where_the_shape_has_no_zero(x: str) -> None:
+    """PyTorch's exporter sets it on every Reshape, which no Caffe could express."""
+    body = SHAPE_CHAIN.replace("Reshape(", "Reshape<allowzero = 1>(")
+    (node,) = graph_of(parsed(x, body)).nodes
+    assert getattr(node.op, "allowzero", None) == 0
+
+
+def test_allowzero_stays_where_the_shape_has_a_zero() -> None:
+    body = "s = Constant<value = int64[3] {0, 3, 4}>() y = Reshape<allowzero = 1>(x, s)"
+    (node,) = graph_of(parsed("float[0,12] x", body)).nodes
+    assert getattr(node.op, "allowzero", None) == 1
+
+
 BRANCH = """
     r = Constant<value = float {{{0}}}>()
     z = Constant<value = float {{1.0}}>()

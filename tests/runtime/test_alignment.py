@@ -1,0 +1,173 @@
+"""PyTorch's own ONNX files are lined up with ours by module, operator and line, not by chance names."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+import torch
+
+from caffeforge.generated.bvlc import export
+from caffeforge.runtime import cli
+from caffeforge.runtime.graph import Origin
+from caffeforge.runtime.onnx_front.provenance import line_of, module_of
+from caffeforge.runtime.sides.alignment import align
+from caffeforge.runtime.sides.net_map import ONNX, PYTORCH
+from caffeforge.runtime.sides.runner_side import RunnerSide
+from caffeforge.runtime.sides.side import Computed
+
+MODEL = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(inplace=True))
+        self.conv = nn.Conv2d(8, 8, 3, padding=1)
+        self.relu = nn.ReLU(inplace=True)
+        self.head = nn.Linear(8 * 6 * 6, 10)
+        self.eval()
+
+    def forward(self, image):
+        x = self.stem(image)
+        y = self.relu(self.conv(x))
+        y = self.relu(self.conv(y) + x)
+        y = torch.relu(y - 0.1)
+        return self.head(torch.flatten(y, 1))
+"""
+LINES = {"Conv": (15, 16, 17), "Relu": (15, 16, 17, 18), "Add": (17,), "Sub": (18,), "Flatten": (19,)}
+NAME = "aligned_model"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A net exported from the model, and PyTorch's ONNX files of it as both of its exporters write them."""
+    folder = tmp_path_factory.mktemp("aligned")
+    (folder / f"{NAME}.py").write_text(MODEL)
+    sys.path.insert(0, str(folder))
+    try:
+        model = import_module(NAME).Net()
+    finally:
+        sys.path.remove(str(folder))
+        sys.modules.pop(NAME, None)
+    image = torch.randn(1, 3, 6, 6, generator=torch.Generator().manual_seed(0))
+    export(model, (image,), folder / "net", input_names=["image"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(model, (image,), str(folder / "old.onnx"), dynamo=False)
+    onnx.save(as_newer(onnx.load(folder / "old.onnx"), folder / f"{NAME}.py"), folder / "new.onnx")
+    return folder
+
+
+def as_newer(model: Any, file: Path) -> Any:
+    """Name and annotate what the older exporter wrote as the newer one does, which needs onnxscript."""
+    counts = Counter[str]()
+    names: dict[str, str] = {}
+    for node in model.graph.node:
+        kind = node.op_type.lower()
+        name = f"{kind}_{counts[kind]}" if counts[kind] else kind
+        scopes = ["", *filter(None, [module_of(node).removesuffix("_1")]), name]
+        line = next(iter(LINES.get(node.op_type, ())[counts[kind] : counts[kind] + 1]), 19)
+        counts[kind] += 1
+        node.name = f"node_{name}"
+        names[node.output[0]] = node.output[0] if node.output[0] == model.graph.output[0].name else name
+        trace = f'File "{file}", line {line}, in forward\n    code\n'
+        trace += '  File "/lib/site-packages/torch/nn/modules/module.py", line 1, in forward\n'
+        for key, value in (("name_scopes", repr(scopes)), ("stack_trace", trace)):
+            node.metadata_props.add(key=f"pkg.torch.onnx.{key}", value=value)
+    for node in model.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    return model
+
+
+def rows(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *sides: str
+) -> dict[str, Any]:
+    monkeypatch.chdir(folder)
+    code = cli.main(["verify", *sides, "--per-layer", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert code == 0 and document["passed"] and document["conclusive"]
+    return {row["layer"]: row for row in document["layers"]}
+
+
+@pytest.mark.parametrize("file", ["old.onnx", "new.onnx"])
+def test_every_layer_of_an_export_is_compared_with_pytorchs_own_file(
+    file: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By names alone the newer file's ``relu`` would be the second ReLU of the export, and differ."""
+    found = rows(folder, capsys, monkeypatch, file, "net.prototxt", "--backend", "bvlc")
+    assert [name for name, row in found.items() if row["type"] == "ReLU"] == ["stem.2", "relu", "relu_2"]
+    for name, row in found.items():
+        assert row["max_abs"] < 1e-5 < row["scale"], name
+    lines = [row["source"].rpartition(":")[2] for row in found.values() if row["type"] == "ReLU"]
+    assert lines == ["15", "16", "18"]
+
+
+@pytest.mark.parametrize("file", ["old.onnx", "new.onnx"])
+def test_every_node_is_compared_with_the_model(
+    file: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = rows(folder, capsys, monkeypatch, f"{NAME}:Net", file)
+    missing = [row["type"] for row in found.values() if "max_abs" not in row]
+    assert set(missing) <= {"Constant"}
+    assert all(row["cosine"] > 0.999999 for row in found.values() if "max_abs" in row)
+
+
+def test_an_exported_onnx_files_map_tells_modules_and_lines(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    made = ["export", f"{NAME}:Net", "--backend", "onnx_opset17", "--shape", "1x3x6x6", "--out", "own"]
+    assert cli.main(made) == 0
+    capsys.readouterr()
+    found = rows(folder, capsys, monkeypatch, "new.onnx", "own.onnx")
+    assert {found[name]["module"] for name in ("stem.1", "stem.2", "conv")} == {"stem.1", "stem.2", "conv"}
+    assert found["relu_2"]["source"].endswith(f"{NAME}.py:18") and "max_abs" in found["relu_2"]
+
+
+class Told(RunnerSide):
+    """A side that tells what it computes, and computes nothing."""
+
+    def __init__(self, naming: str, *computed: Computed) -> None:
+        self.naming, self.computed = naming, computed
+
+
+def value(name: str, op: str, module: str = "", line: str = "") -> Computed:
+    return Computed(name, name, op, Origin(module, "", line), op)
+
+
+def test_equal_names_of_different_namings_stay_apart() -> None:
+    ours = Told(PYTORCH, value("relu", "Relu", "b"), value("x", "Tanh", "c"))
+    theirs = Told(ONNX, value("relu", "Relu", "a"), value("relu_1", "Relu", "b"))
+    found = align(ours, theirs, {})
+    assert found.names["relu_1"] == "relu" and found.supposed == {"relu"}
+    assert found.names["relu"] not in ("relu", "x")
+    same = align(ours, Told(PYTORCH, *theirs.computed), {})
+    assert same.names.get("relu", "relu") == "relu" and not same.supposed
+
+
+def test_a_count_behind_a_module_is_a_call_only_where_no_such_module_is() -> None:
+    ours = Told(PYTORCH, value("p", "Relu", "relu"), value("q", "Relu", "relu@1"))
+    called = Told(ONNX, value("s", "Relu", "relu"), value("t", "Relu", "relu_1"))
+    assert align(ours, called, {}).names == {"s": "p", "t": "q"}
+    other = Told(PYTORCH, value("p", "Relu", "relu"), value("q", "Relu", "relu_1"), value("r", "Relu", "z"))
+    assert align(other, called, {}).names == {"s": "p", "t": "q"}
+
+
+def test_broken_annotations_tell_nothing() -> None:
+    node = onnx.helper.make_node("Relu", ["x"], ["y"], name="n")
+    for scopes in ("['', 'a'", "17", "[]", "['relu']"):
+        del node.metadata_props[:]
+        node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value=scopes)
+        assert module_of(node) == ""
+    assert line_of(node) == ""
