@@ -85,6 +85,7 @@ from caffeforge.runtime.lib.opsets import (
 from caffeforge.runtime.lib.places import (
     element_places,
     few_pieces,
+    float_range,
     most_written,
     nd_places,
     plane_offsets,
@@ -188,6 +189,7 @@ __all__ = [
     "exp",
     "expand",
     "few_pieces",
+    "float_range",
     "filled",
     "first_computed",
     "first_step",

@@ -107,6 +107,18 @@ def steps_from_zero(count: int) -> Array:
     return Dense(np.arange(count, dtype=np.float32))
 
 
+def float_range(start: float, limit: float, step: float) -> Array:
+    """Return the float32 numbers from `start` on, each `step` more than the last, before `limit`."""
+    if step == 0 or abs(limit - start) / abs(step) >= 2**24:
+        raise Refused("a range of more than 16777216 numbers, or one that never ends")
+    at, end, by = np.float32(start), np.float32(limit), np.float32(step)
+    found = []
+    while at < end if by > 0 else at > end:
+        found.append(at)
+        at += by
+    return Dense(np.array(found, np.float32))
+
+
 def plane_offsets(batch: int, channels: int, plane: int) -> Array:
     """Return (N, C): how many elements lie before each plane of a blob."""
     if batch * channels * plane >= 2**24:
