@@ -46,7 +46,7 @@ READ: Mapping[
 }
 REFUSED: Mapping[str, tuple[str, list[str]]] = {  # dialect, and each fault by its line and what is at fault
     # Layers whose meaning no dialect here has: what a detector does with boxes, by values.
-    "Ascend/faster_rcnn": ("ascend", ["461 Proposal", "645 FSRDetectionOutput"]),
+    "Ascend/faster_rcnn": ("ascend", ["461 FSRDetectionOutput"]),
     "gklz1982/yolo": ("sophgo", ["1111 coords", "1113 biases"]),
     "openvinotoolkit/license-plate-recognition-barrier-0001": ("openvino", ["678 CTCGreedyDecoder"]),
     "openvinotoolkit/deploy": ("openvino", ["1670 PriorBoxClustered"]),
