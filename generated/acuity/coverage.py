@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1292",
+        "schemas/known_layers.yaml:1565",
         (
             Way(
-                "schemas/known_layers.yaml:1293",
+                "schemas/known_layers.yaml:1566",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1293",
+                        "schemas/known_layers.yaml:1566",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1295",
+                        "schemas/known_layers.yaml:1568",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:186",
+        "schemas/known_layers.yaml:202",
         (
             Way("bvlc/mapping.yaml:275", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:187",
+                "schemas/known_layers.yaml:203",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2447",
+        "schemas/known_layers.yaml:2848",
         (
             Way(
-                "schemas/known_layers.yaml:2448",
+                "schemas/known_layers.yaml:2849",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2448", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2849", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -348,12 +348,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:223",
+        "schemas/known_layers.yaml:239",
         (
             Way(
-                "schemas/known_layers.yaml:224",
+                "schemas/known_layers.yaml:240",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:224", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:240", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:412",
@@ -1010,18 +1010,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1308",
+        "schemas/known_layers.yaml:1581",
         (
             Way(
-                "schemas/known_layers.yaml:1309",
+                "schemas/known_layers.yaml:1582",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1309",
+                        "schemas/known_layers.yaml:1582",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1311",
+                        "schemas/known_layers.yaml:1584",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1614,16 +1614,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1896",
+        "schemas/known_layers.yaml:2297",
         (
             Way(
-                "schemas/known_layers.yaml:1897",
+                "schemas/known_layers.yaml:2298",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1900", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2301", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1902",
+                        "schemas/known_layers.yaml:2303",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1822,12 +1822,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1212",
+        "schemas/known_layers.yaml:1485",
         (
             Way(
-                "schemas/known_layers.yaml:1213",
+                "schemas/known_layers.yaml:1486",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1486", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1912,22 +1912,22 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2180",
-        (Way("schemas/known_layers.yaml:2181", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2581",
+        (Way("schemas/known_layers.yaml:2582", layers=("Swish",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2011",
-        (Way("schemas/known_layers.yaml:2011", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2412",
+        (Way("schemas/known_layers.yaml:2412", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1387",
+        "schemas/known_layers.yaml:1742",
         (
             Way(
-                "schemas/known_layers.yaml:1388",
+                "schemas/known_layers.yaml:1743",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1389",
+                        "schemas/known_layers.yaml:1744",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1936,29 +1936,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:372",
+        "schemas/known_layers.yaml:558",
         (
             Way(
-                "schemas/known_layers.yaml:373",
+                "schemas/known_layers.yaml:559",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:373", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:559", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:384",
+                "schemas/known_layers.yaml:570",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:384", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:570", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1027",
+        "schemas/known_layers.yaml:1253",
         (
             Way(
-                "schemas/known_layers.yaml:1028",
+                "schemas/known_layers.yaml:1254",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1028",
+                        "schemas/known_layers.yaml:1254",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1966,18 +1966,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1955",
-        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2356",
+        (Way("schemas/known_layers.yaml:2357", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1472",
+        "schemas/known_layers.yaml:1827",
         (
             Way(
-                "schemas/known_layers.yaml:1473",
+                "schemas/known_layers.yaml:1828",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1474",
+                        "schemas/known_layers.yaml:1829",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1986,14 +1986,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:709",
+        "schemas/known_layers.yaml:935",
         (
             Way(
-                "schemas/known_layers.yaml:710",
+                "schemas/known_layers.yaml:936",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:710",
+                        "schemas/known_layers.yaml:936",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2254,10 +2254,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:403",
+        "schemas/known_layers.yaml:589",
         (
             Way(
-                "schemas/known_layers.yaml:405",
+                "schemas/known_layers.yaml:591",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2554,14 +2554,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "bvlc/mapping.yaml:2122",
         (
             Way(
-                "bvlc/mapping.yaml:2132",
+                "bvlc/mapping.yaml:2133",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2132", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2133", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2136",
+                "bvlc/mapping.yaml:2137",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2136", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2137", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2571,49 +2571,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2128",
+                "bvlc/mapping.yaml:2129",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:2146",
-        (Way("bvlc/mapping.yaml:2147", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2147",
+        (Way("bvlc/mapping.yaml:2148", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1281",
+        "schemas/known_layers.yaml:1554",
         (
             Way(
-                "bvlc/mapping.yaml:2189",
+                "bvlc/mapping.yaml:2190",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2189", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2190", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2191",
+                "bvlc/mapping.yaml:2192",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2191", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2192", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2196",
+                "bvlc/mapping.yaml:2197",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2196", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2197", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2201",
+                "bvlc/mapping.yaml:2202",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2201", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2202", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2203",
+                "bvlc/mapping.yaml:2204",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2203", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2204", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2205",
+                "bvlc/mapping.yaml:2206",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2205", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2206", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2628,82 +2628,82 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2161",
+                "bvlc/mapping.yaml:2162",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2164",
+                "bvlc/mapping.yaml:2165",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2167",
+                "bvlc/mapping.yaml:2168",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2170",
+                "bvlc/mapping.yaml:2171",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2173",
+                "bvlc/mapping.yaml:2174",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2176",
+                "bvlc/mapping.yaml:2177",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2179",
+                "bvlc/mapping.yaml:2180",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2182",
+                "bvlc/mapping.yaml:2183",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2185",
+                "bvlc/mapping.yaml:2186",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1289",
+                "schemas/known_layers.yaml:1562",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2220",
+        "bvlc/mapping.yaml:2221",
         (
             Way(
-                "bvlc/mapping.yaml:2224",
+                "bvlc/mapping.yaml:2225",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2224", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2225", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2226",
+                "bvlc/mapping.yaml:2227",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2226", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2227", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2235",
+        "bvlc/mapping.yaml:2236",
         (
             Way(
-                "bvlc/mapping.yaml:2236",
+                "bvlc/mapping.yaml:2237",
                 rewrite="slope = in_shape(blobs[0], () if channel_shared else [bottom.shape[1]])\ntops[0] = PRelu(bottom, reshape(slope, [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2239",
+                        "bvlc/mapping.yaml:2240",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2713,27 +2713,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2247",
+        "bvlc/mapping.yaml:2248",
         (
             Way(
-                "bvlc/mapping.yaml:2253",
+                "bvlc/mapping.yaml:2254",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2253", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2254", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2257",
+                "bvlc/mapping.yaml:2258",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2257", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2258", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2261",
+                "bvlc/mapping.yaml:2262",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2261", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2262", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2265",
+                "bvlc/mapping.yaml:2266",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2265", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2266", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2743,49 +2743,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2275",
+        "bvlc/mapping.yaml:2276",
         (
             Way(
-                "bvlc/mapping.yaml:2276",
+                "bvlc/mapping.yaml:2277",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2280",
+        "bvlc/mapping.yaml:2281",
         (
             Way(
-                "bvlc/mapping.yaml:2281",
+                "bvlc/mapping.yaml:2282",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:2284",
-        (Way("bvlc/mapping.yaml:2285", hook="read_recurrent"),),
+        "bvlc/mapping.yaml:2285",
+        (Way("bvlc/mapping.yaml:2286", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2291",
+        "bvlc/mapping.yaml:2292",
         (
             Way(
-                "bvlc/mapping.yaml:2307",
+                "bvlc/mapping.yaml:2308",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[1], run), shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2307", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2308", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2309",
+                        "bvlc/mapping.yaml:2310",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2315",
+                "bvlc/mapping.yaml:2316",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[0], run), shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2315", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2316", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2797,32 +2797,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2300",
+                "bvlc/mapping.yaml:2301",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2303",
+                "bvlc/mapping.yaml:2304",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2323",
-        (Way("bvlc/mapping.yaml:2324", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2324",
+        (Way("bvlc/mapping.yaml:2325", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2328",
-        (Way("bvlc/mapping.yaml:2329", rewrite=""),),
+        "bvlc/mapping.yaml:2329",
+        (Way("bvlc/mapping.yaml:2330", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2333",
+        "bvlc/mapping.yaml:2334",
         (
             Way(
-                "bvlc/mapping.yaml:2334",
+                "bvlc/mapping.yaml:2335",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2831,12 +2831,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2340",
+                        "bvlc/mapping.yaml:2341",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2343",
+                        "bvlc/mapping.yaml:2344",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2846,42 +2846,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2351",
+        "bvlc/mapping.yaml:2352",
         (
             Way(
-                "bvlc/mapping.yaml:2352",
+                "bvlc/mapping.yaml:2353",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2356",
-        (Way("bvlc/mapping.yaml:2357", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2357",
+        (Way("bvlc/mapping.yaml:2358", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2360",
+        "bvlc/mapping.yaml:2361",
         (
             Way(
-                "bvlc/mapping.yaml:2374",
+                "bvlc/mapping.yaml:2375",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2374", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2375", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2376",
+                "bvlc/mapping.yaml:2377",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2376", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2377", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2378",
+                "bvlc/mapping.yaml:2379",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2378", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2379", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2381",
+                "bvlc/mapping.yaml:2382",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2381", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2382", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2889,83 +2889,83 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2367",
+                "bvlc/mapping.yaml:2368",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2370",
+                "bvlc/mapping.yaml:2371",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2392",
-        (Way("bvlc/mapping.yaml:2393", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2393",
+        (Way("bvlc/mapping.yaml:2394", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2397",
+        "bvlc/mapping.yaml:2398",
         (
             Way(
-                "bvlc/mapping.yaml:2398",
+                "bvlc/mapping.yaml:2399",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2401",
+        "bvlc/mapping.yaml:2402",
         (
             Way(
-                "bvlc/mapping.yaml:2402",
+                "bvlc/mapping.yaml:2403",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2404", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2405", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2173",
-        (Way("schemas/known_layers.yaml:2176", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2574",
+        (Way("schemas/known_layers.yaml:2577", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:211",
+        "schemas/known_layers.yaml:227",
         (
             Way(
-                "schemas/known_layers.yaml:214",
+                "schemas/known_layers.yaml:230",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:216",
+                        "schemas/known_layers.yaml:232",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:217", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:233", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:175",
+        "schemas/known_layers.yaml:191",
         (
             Way(
-                "schemas/known_layers.yaml:178",
+                "schemas/known_layers.yaml:194",
                 rewrite="tops[0] = Add(Mul(bottom, reshape(blobs[0], c)), reshape(blobs[1], c))",
                 let=(("c", "[bottom.shape[1]] + ones(bottom.rank - 2)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:180",
+                        "schemas/known_layers.yaml:196",
                         'bn_mode == "INFERENCE"',
                         "statistics of the batch are for training - bn_mode must be INFERENCE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:181",
+                        "schemas/known_layers.yaml:197",
                         "len(blobs) == 2",
                         "two blobs are due: factor and offset",
                     ),
@@ -2974,10 +2974,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2432",
+        "schemas/known_layers.yaml:2833",
         (
             Way(
-                "schemas/known_layers.yaml:2434",
+                "schemas/known_layers.yaml:2835",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2986,17 +2986,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2435",
+                        "schemas/known_layers.yaml:2836",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2436",
+                        "schemas/known_layers.yaml:2837",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2437",
+                        "schemas/known_layers.yaml:2838",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3005,15 +3005,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1998",
+        "schemas/known_layers.yaml:2399",
         (
             Way(
-                "schemas/known_layers.yaml:2000",
+                "schemas/known_layers.yaml:2401",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2006",
+                        "schemas/known_layers.yaml:2407",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3023,14 +3023,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1476",
         (
             Way(
-                "schemas/known_layers.yaml:1205",
+                "schemas/known_layers.yaml:1478",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1208",
+                        "schemas/known_layers.yaml:1481",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3040,10 +3040,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1356",
+        "schemas/known_layers.yaml:1711",
         (
             Way(
-                "schemas/known_layers.yaml:1358",
+                "schemas/known_layers.yaml:1713",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3051,27 +3051,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1364",
+                        "schemas/known_layers.yaml:1719",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1366",
+                        "schemas/known_layers.yaml:1721",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1368",
+                        "schemas/known_layers.yaml:1723",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1370",
+                        "schemas/known_layers.yaml:1725",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1372",
+                        "schemas/known_layers.yaml:1727",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3081,20 +3081,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:347",
+        "schemas/known_layers.yaml:533",
         (
             Way(
-                "schemas/known_layers.yaml:349",
+                "schemas/known_layers.yaml:535",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:352",
+                        "schemas/known_layers.yaml:538",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:354", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:540", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:356",
+                        "schemas/known_layers.yaml:542",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3104,20 +3104,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1009",
+        "schemas/known_layers.yaml:1235",
         (
             Way(
-                "schemas/known_layers.yaml:1011",
+                "schemas/known_layers.yaml:1237",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1015",
+                        "schemas/known_layers.yaml:1241",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1017",
+                        "schemas/known_layers.yaml:1243",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3145,10 +3145,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1888",
+        "schemas/known_layers.yaml:2289",
         (
             Way(
-                "schemas/known_layers.yaml:1890",
+                "schemas/known_layers.yaml:2291",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3156,19 +3156,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1947",
+        "schemas/known_layers.yaml:2348",
         (
             Way(
-                "schemas/known_layers.yaml:1949",
+                "schemas/known_layers.yaml:2350",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:2352",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1952",
+                        "schemas/known_layers.yaml:2353",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3177,52 +3177,52 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1460",
+        "schemas/known_layers.yaml:1815",
         (
             Way(
-                "schemas/known_layers.yaml:1467",
+                "schemas/known_layers.yaml:1822",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1467", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1822", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1469",
+                "schemas/known_layers.yaml:1824",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1469", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1824", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1464",
+                "schemas/known_layers.yaml:1819",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1465",
+                "schemas/known_layers.yaml:1820",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:700",
+        "schemas/known_layers.yaml:926",
         (
             Way(
-                "schemas/known_layers.yaml:702",
+                "schemas/known_layers.yaml:928",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:703",
+                        "schemas/known_layers.yaml:929",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:704",
+                        "schemas/known_layers.yaml:930",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:706",
+                        "schemas/known_layers.yaml:932",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),

@@ -602,7 +602,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
     across_channels = param.across_channels if param.across_channels is not None else False
     eps = param.eps if param.eps is not None else 1e-09
     if not bottom.rank <= 4:
-        raise Refused("MVN takes blobs of up to four axes", "bvlc/mapping.yaml:2128")
+        raise Refused("MVN takes blobs of up to four axes", "bvlc/mapping.yaml:2129")
     if not normalize_variance:
         sizes = bottom.shape[:] + lib.ones(max(0, 4 - bottom.rank))
         axes = (1, 2, 3) if across_channels else (2, 3)
@@ -624,14 +624,14 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_parameter(r: Read, param: layers.Parameter) -> None:
-    """What layer Parameter computes (bvlc/mapping.yaml:2146)."""
+    """What layer Parameter computes (bvlc/mapping.yaml:2147)."""
     blobs = r.blobs
     shape = param.shape if param.shape is not None else layers.BlobShape()
     r.top(0, r.value(hub.Identity(), (lib.reshape(blobs[0], shape.dim),)))
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1281)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1554)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -648,39 +648,39 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
     round_mode = param.round_mode if param.round_mode is not None else "CEIL"
     ceil_mode = True
     if bottom.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:2161")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:2162")
     if not (global_pooling or (param.kernel_size is not None) != (param.kernel_h is not None and param.kernel_w is not None)):
-        raise Refused("the window is kernel_size, or kernel_h and kernel_w", "bvlc/mapping.yaml:2164")
+        raise Refused("the window is kernel_size, or kernel_h and kernel_w", "bvlc/mapping.yaml:2165")
     if (param.pad_h is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2167")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2168")
     if (param.pad is not None and param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2167")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2168")
     if (param.stride_h is not None) != (param.stride_w is not None):
-        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2170")
+        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2171")
     if (param.stride is not None and param.stride_h is not None):
-        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2170")
+        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2171")
     if not stride > 0:
-        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2173")
+        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2174")
     if not (param.stride_h is None or (stride_h > 0 and stride_w > 0)):
-        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2173")
+        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2174")
     if not (not global_pooling or (param.kernel_size is None and param.kernel_h is None and param.kernel_w is None)):
-        raise Refused("global pooling has no window size", "bvlc/mapping.yaml:2176")
+        raise Refused("global pooling has no window size", "bvlc/mapping.yaml:2177")
     if not (not global_pooling or (max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1)):
-        raise Refused("global pooling has no padding or stride", "bvlc/mapping.yaml:2179")
+        raise Refused("global pooling has no padding or stride", "bvlc/mapping.yaml:2180")
     sizes = bottom.shape[2:]
     k = sizes if global_pooling else lib.spatial(kernel_size, kernel_h, kernel_w, 0, 2)
     if not all(tuple(size > 0 for size in k)):
-        raise Refused("the window has no size", "bvlc/mapping.yaml:2182")
+        raise Refused("the window has no size", "bvlc/mapping.yaml:2183")
     s = lib.ones(2) if global_pooling else lib.spatial(stride, stride_h, stride_w, 1, 2)
     p = lib.zeros(2) if global_pooling else lib.spatial(pad, pad_h, pad_w, 0, 2)
     inside = all(tuple(a < b for a, b in zip(p, k, strict=True))) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_windows_inside(sizes, k, s, p)
     if not inside:
         raise Refused(
             "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
-            "bvlc/mapping.yaml:2185",
+            "bvlc/mapping.yaml:2186",
         )
     if not (param.round_mode is None or not lib.NEVER or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1289")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1562")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -733,11 +733,11 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1281")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1554")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
-    """What layer Power computes (bvlc/mapping.yaml:2220)."""
+    """What layer Power computes (bvlc/mapping.yaml:2221)."""
     bottom = r.one_bottom()
     power = param.power if param.power is not None else 1.0
     scale = param.scale if param.scale is not None else 1.0
@@ -750,16 +750,16 @@ def read_power(r: Read, param: layers.Power) -> None:
         shifted = scaled if shift == 0 else r.value(hub.Add(), (scaled, shift))
         r.top(0, shifted if power == 1 else r.value(hub.Pow(), (shifted, power)))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2220")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2221")
 
 
 def read_p_re_lu(r: Read, param: layers.PReLU) -> None:
-    """What layer PReLU computes (bvlc/mapping.yaml:2235)."""
+    """What layer PReLU computes (bvlc/mapping.yaml:2236)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if not 2 <= bottom.rank <= 4:
-        raise Refused("PReLU takes blobs of two to four axes", "bvlc/mapping.yaml:2239")
+        raise Refused("PReLU takes blobs of two to four axes", "bvlc/mapping.yaml:2240")
     slope = lib.in_shape(blobs[0], () if channel_shared else (bottom.shape[1],))
     r.top(
         0,
@@ -774,7 +774,7 @@ def read_p_re_lu(r: Read, param: layers.PReLU) -> None:
 
 
 def read_reduction(r: Read, param: layers.Reduction) -> None:
-    """What layer Reduction computes (bvlc/mapping.yaml:2247)."""
+    """What layer Reduction computes (bvlc/mapping.yaml:2248)."""
     bottom = r.one_bottom()
     operation = param.operation if param.operation is not None else "SUM"
     axis = param.axis if param.axis is not None else 0
@@ -803,11 +803,11 @@ def read_reduction(r: Read, param: layers.Reduction) -> None:
         y = r.value(hub.ReduceMean(axes=axes, keepdims=0), (bottom,))
         r.top(0, y if coeff == 1 else r.value(hub.Mul(), (y, coeff)))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2247")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2248")
 
 
 def read_re_lu(r: Read, param: layers.ReLU) -> None:
-    """What layer ReLU computes (bvlc/mapping.yaml:2275)."""
+    """What layer ReLU computes (bvlc/mapping.yaml:2276)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     r.top(
@@ -821,7 +821,7 @@ def read_re_lu(r: Read, param: layers.ReLU) -> None:
 
 
 def read_reshape(r: Read, param: layers.Reshape) -> None:
-    """What layer Reshape computes (bvlc/mapping.yaml:2280)."""
+    """What layer Reshape computes (bvlc/mapping.yaml:2281)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
@@ -836,12 +836,12 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
 
 
 def read_rnn(r: Read, param: layers.RNN) -> None:
-    """What layer RNN computes (bvlc/mapping.yaml:2284)."""
+    """What layer RNN computes (bvlc/mapping.yaml:2285)."""
     bvlc_hooks.read_recurrent(r, param)
 
 
 def read_scale(r: Read, param: layers.Scale) -> None:
-    """What layer Scale computes (bvlc/mapping.yaml:2291)."""
+    """What layer Scale computes (bvlc/mapping.yaml:2292)."""
     bottoms = r.bottoms
     blobs = r.blobs
     axis = param.axis if param.axis is not None else 1
@@ -851,12 +851,12 @@ def read_scale(r: Read, param: layers.Scale) -> None:
     rest = bottoms[0].shape[start:]
     run = lib.own_shape(blobs[0], rest if num_axes == -1 else rest[:num_axes]) if len(bottoms) == 1 else bottoms[1].shape[:]
     if bottoms[0].shape[start : start + len(run)] != run:
-        raise Refused("the scale does not fit the axes of the first bottom", "bvlc/mapping.yaml:2300")
+        raise Refused("the scale does not fit the axes of the first bottom", "bvlc/mapping.yaml:2301")
     if len(blobs) != 2 - len(bottoms) + (1 if bias_term else 0):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2303")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2304")
     if len(bottoms) == 1:
         if not (num_axes == -1 or num_axes == len(run)):
-            raise Refused("num_axes is not the rank of the scale blob", "bvlc/mapping.yaml:2309")
+            raise Refused("num_axes is not the rank of the scale blob", "bvlc/mapping.yaml:2310")
         shape = run + lib.ones(bottoms[0].rank - start - len(run))
         scaled = r.value(hub.Mul(), (bottoms[0], lib.reshape(blobs[0], shape)))
         r.top(
@@ -880,71 +880,71 @@ def read_scale(r: Read, param: layers.Scale) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2291")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2292")
 
 
 def read_sigmoid(r: Read, param: layers.Sigmoid) -> None:
-    """What layer Sigmoid computes (bvlc/mapping.yaml:2323)."""
+    """What layer Sigmoid computes (bvlc/mapping.yaml:2324)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sigmoid(), (bottom,)))
 
 
 def read_silence(r: Read, param: layers.Silence) -> None:
-    """What layer Silence computes (bvlc/mapping.yaml:2328)."""
+    """What layer Silence computes (bvlc/mapping.yaml:2329)."""
 
 
 def read_slice(r: Read, param: layers.Slice) -> None:
-    """What layer Slice computes (bvlc/mapping.yaml:2333)."""
+    """What layer Slice computes (bvlc/mapping.yaml:2334)."""
     tops = r.tops
     bottom = r.one_bottom()
     slice_dim = param.slice_dim if param.slice_dim is not None else 1
     slice_point = param.slice_point
     axis = param.axis if param.axis is not None else 1
     if (param.slice_dim is not None and param.axis is not None):
-        raise Refused("axis and slice_dim are given", "bvlc/mapping.yaml:2340")
+        raise Refused("axis and slice_dim are given", "bvlc/mapping.yaml:2341")
     along = lib.axis_of(slice_dim if param.slice_dim is not None else axis, bottom.rank)
     size = bottom.shape[along]
     parts = lib.pieces(slice_point, size) if param.slice_point != () else lib.equal_pieces(size, len(tops))
     if len(parts) != len(tops):
         raise Refused(
             "the slice points do not cut the axis into one piece for each top",
-            "bvlc/mapping.yaml:2343",
+            "bvlc/mapping.yaml:2344",
         )
     if not all(tuple(part > 0 for part in parts)):
         raise Refused(
             "the slice points do not cut the axis into one piece for each top",
-            "bvlc/mapping.yaml:2343",
+            "bvlc/mapping.yaml:2344",
         )
     r.all_tops(r.values(hub.Split(axis=along, split=parts), (bottom,), len(tops)))
 
 
 def read_softmax(r: Read, param: layers.Softmax) -> None:
-    """What layer Softmax computes (bvlc/mapping.yaml:2351)."""
+    """What layer Softmax computes (bvlc/mapping.yaml:2352)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     r.top(0, r.value(hub.Softmax(axis=lib.axis_of(axis, bottom.rank)), (bottom,)))
 
 
 def read_split(r: Read, param: layers.Split) -> None:
-    """What layer Split computes (bvlc/mapping.yaml:2356)."""
+    """What layer Split computes (bvlc/mapping.yaml:2357)."""
     tops = r.tops
     bottom = r.one_bottom()
     r.all_tops([r.value(hub.Identity(), (bottom,)) for top in tops])
 
 
 def read_spp(r: Read, param: layers.SPP) -> None:
-    """What layer SPP computes (bvlc/mapping.yaml:2360)."""
+    """What layer SPP computes (bvlc/mapping.yaml:2361)."""
     bottom = r.one_bottom()
     pyramid_height = param.pyramid_height if param.pyramid_height is not None else 0
     pool = param.pool if param.pool is not None else "MAX"
     if bottom.rank != 4:
-        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2367")
+        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2368")
     if not pyramid_height > 0:
-        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2367")
+        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2368")
     sizes = bottom.shape[2:]
     levels = lib.pyramid_windows(sizes, pyramid_height)
     if not all(tuple(lib.caffe_windows_inside(sizes, k, k, p) for k, p in levels)):
-        raise Refused("a level has more bins than the bottom has places", "bvlc/mapping.yaml:2370")
+        raise Refused("a level has more bins than the bottom has places", "bvlc/mapping.yaml:2371")
     if pool == "MAX" and pyramid_height == 1:
         r.top(0, r.value(hub.GlobalMaxPool(), (bottom,)))
         return
@@ -993,17 +993,17 @@ def read_spp(r: Read, param: layers.SPP) -> None:
             ),
         )
         return
-    raise Refused("MAX or AVE", "bvlc/mapping.yaml:2360")
+    raise Refused("MAX or AVE", "bvlc/mapping.yaml:2361")
 
 
 def read_tan_h(r: Read, param: layers.TanH) -> None:
-    """What layer TanH computes (bvlc/mapping.yaml:2392)."""
+    """What layer TanH computes (bvlc/mapping.yaml:2393)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Tanh(), (bottom,)))
 
 
 def read_threshold(r: Read, param: layers.Threshold) -> None:
-    """What layer Threshold computes (bvlc/mapping.yaml:2397)."""
+    """What layer Threshold computes (bvlc/mapping.yaml:2398)."""
     bottom = r.one_bottom()
     threshold = param.threshold if param.threshold is not None else 0.0
     r.top(
@@ -1016,14 +1016,14 @@ def read_threshold(r: Read, param: layers.Threshold) -> None:
 
 
 def read_tile(r: Read, param: layers.Tile) -> None:
-    """What layer Tile computes (bvlc/mapping.yaml:2401)."""
+    """What layer Tile computes (bvlc/mapping.yaml:2402)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     tiles = param.tiles if param.tiles is not None else 0
     if param.tiles is None:
-        raise Refused("tiles must be given", "bvlc/mapping.yaml:2404")
+        raise Refused("tiles must be given", "bvlc/mapping.yaml:2405")
     if not tiles > 0:
-        raise Refused("tiles must be given", "bvlc/mapping.yaml:2404")
+        raise Refused("tiles must be given", "bvlc/mapping.yaml:2405")
     r.top(
         0,
         r.value(
@@ -1036,28 +1036,28 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2173)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2574)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:211)."""
+    """What layer Clip computes (schemas/known_layers.yaml:227)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:216")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:232")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:216")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:232")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:217")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:233")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
 def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> None:
-    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:298)."""
+    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:484)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1093,7 +1093,7 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
     if not all(tuple(o > 0 for o in lib.window_count(bottom.shape[lead + 1 :], k, s, p, d))):
         raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1834")
     if num_output != bottom.shape[lead]:
-        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:305")
+        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:491")
     x = (
         bottom
         if lead == 1
@@ -1109,7 +1109,7 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1009)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1235)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1117,9 +1117,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1015")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1241")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1017")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1243")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1142,14 +1142,14 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1998)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2399)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2407")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2407")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1162,16 +1162,16 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1203)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1476)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1208")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1481")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1356)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1711)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1187,23 +1187,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1364")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1719")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1721")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1366")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1721")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1368")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1723")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1725")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1370")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1725")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1727")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1372")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1727")
     r.top(
         0,
         r.value(
@@ -1224,7 +1224,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:347)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:533)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -1237,19 +1237,19 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:352",
+            "schemas/known_layers.yaml:538",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:354")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:540")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:356",
+            "schemas/known_layers.yaml:542",
         )
     if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:356",
+            "schemas/known_layers.yaml:542",
         )
     r.top(
         0,
@@ -1272,13 +1272,13 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2286)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2687)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2289")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2690")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2289")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2690")
     s = float(stride)
     r.top(
         0,
@@ -1295,17 +1295,17 @@ def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1947)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2348)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2352")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2353")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2353")
     r.top(
         0,
         r.value(
@@ -1316,7 +1316,7 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:660)."""
+    """What layer Interp computes (schemas/known_layers.yaml:886)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1327,27 +1327,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:671")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:897")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:898")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:898")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:673")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:899")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:900")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:900")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:900")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:675")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:901")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:676")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:902")
     part = (
         r.value(
             hub.Slice(
@@ -1389,7 +1389,7 @@ def read_axpy(r: Read, param: layers.Axpy) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2432)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2833)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1401,12 +1401,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2435",
+            "schemas/known_layers.yaml:2836",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2435",
+            "schemas/known_layers.yaml:2836",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1414,10 +1414,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2436",
+            "schemas/known_layers.yaml:2837",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2437")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2838")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1434,17 +1434,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_bn(r: Read, param: layers.BN) -> None:
-    """What layer BN computes (schemas/known_layers.yaml:175)."""
+    """What layer BN computes (schemas/known_layers.yaml:191)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     bn_mode = param.bn_mode if param.bn_mode is not None else "LEARN"
     if bn_mode != "INFERENCE":
         raise Refused(
             "statistics of the batch are for training - bn_mode must be INFERENCE",
-            "schemas/known_layers.yaml:180",
+            "schemas/known_layers.yaml:196",
         )
     if len(blobs) != 2:
-        raise Refused("two blobs are due: factor and offset", "schemas/known_layers.yaml:181")
+        raise Refused("two blobs are due: factor and offset", "schemas/known_layers.yaml:197")
     c = (bottom.shape[1],) + lib.ones(bottom.rank - 2)
     r.top(
         0,
@@ -1598,10 +1598,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ("normalize_variance", "across_channels", "eps"),
         (),
     ),
-    "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2146", ("shape.dim",), ()),
+    "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2147", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1281",
+        "schemas/known_layers.yaml:1554",
         (
             "pool",
             "kernel_size",
@@ -1618,37 +1618,37 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("engine",),
     ),
-    "Power": Reader(read_power, "bvlc/mapping.yaml:2220", ("power", "scale", "shift"), ()),
-    "PReLU": Reader(read_p_re_lu, "bvlc/mapping.yaml:2235", ("channel_shared",), ("filler",)),
-    "Reduction": Reader(read_reduction, "bvlc/mapping.yaml:2247", ("operation", "axis", "coeff"), ()),
-    "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:2275", ("negative_slope",), ("engine",)),
-    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2280", ("shape.dim", "axis", "num_axes"), ()),
+    "Power": Reader(read_power, "bvlc/mapping.yaml:2221", ("power", "scale", "shift"), ()),
+    "PReLU": Reader(read_p_re_lu, "bvlc/mapping.yaml:2236", ("channel_shared",), ("filler",)),
+    "Reduction": Reader(read_reduction, "bvlc/mapping.yaml:2248", ("operation", "axis", "coeff"), ()),
+    "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:2276", ("negative_slope",), ("engine",)),
+    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2281", ("shape.dim", "axis", "num_axes"), ()),
     "RNN": Reader(
         read_rnn,
-        "bvlc/mapping.yaml:2284",
+        "bvlc/mapping.yaml:2285",
         ("num_output", "expose_hidden"),
         ("bias_filler", "debug_info", "weight_filler"),
     ),
     "Scale": Reader(
         read_scale,
-        "bvlc/mapping.yaml:2291",
+        "bvlc/mapping.yaml:2292",
         ("axis", "num_axes", "bias_term"),
         ("filler", "bias_filler"),
     ),
-    "Sigmoid": Reader(read_sigmoid, "bvlc/mapping.yaml:2323", (), ("engine",)),
-    "Silence": Reader(read_silence, "bvlc/mapping.yaml:2328", (), ()),
-    "Slice": Reader(read_slice, "bvlc/mapping.yaml:2333", ("slice_dim", "slice_point", "axis"), ()),
-    "Softmax": Reader(read_softmax, "bvlc/mapping.yaml:2351", ("axis",), ("engine",)),
-    "Split": Reader(read_split, "bvlc/mapping.yaml:2356", (), ()),
-    "SPP": Reader(read_spp, "bvlc/mapping.yaml:2360", ("pyramid_height", "pool"), ("engine",)),
-    "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2392", (), ("engine",)),
-    "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
-    "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2173", ("beta",), ()),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
+    "Sigmoid": Reader(read_sigmoid, "bvlc/mapping.yaml:2324", (), ("engine",)),
+    "Silence": Reader(read_silence, "bvlc/mapping.yaml:2329", (), ()),
+    "Slice": Reader(read_slice, "bvlc/mapping.yaml:2334", ("slice_dim", "slice_point", "axis"), ()),
+    "Softmax": Reader(read_softmax, "bvlc/mapping.yaml:2352", ("axis",), ("engine",)),
+    "Split": Reader(read_split, "bvlc/mapping.yaml:2357", (), ()),
+    "SPP": Reader(read_spp, "bvlc/mapping.yaml:2361", ("pyramid_height", "pool"), ("engine",)),
+    "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2393", (), ("engine",)),
+    "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2398", ("threshold",), ()),
+    "Tile": Reader(read_tile, "bvlc/mapping.yaml:2402", ("axis", "tiles"), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2574", ("beta",), ()),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:227", ("min", "max"), ()),
     "ConvolutionDepthwise": Reader(
         read_convolution_depthwise,
-        "schemas/known_layers.yaml:298",
+        "schemas/known_layers.yaml:484",
         (
             "num_output",
             "bias_term",
@@ -1669,15 +1669,15 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1009",
+        "schemas/known_layers.yaml:1235",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1998", ("group",), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1203", ("order",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2399", ("group",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1476", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1356",
+        "schemas/known_layers.yaml:1711",
         (
             "min_size",
             "max_size",
@@ -1697,7 +1697,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:347",
+        "schemas/known_layers.yaml:533",
         (
             "num_classes",
             "share_location",
@@ -1716,29 +1716,29 @@ READERS: Final[Mapping[str, Reader]] = {
             "transform_param",
         ),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2286", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2687", ("stride",), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1947",
+        "schemas/known_layers.yaml:2348",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:660",
+        "schemas/known_layers.yaml:886",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         (),
     ),
     "Axpy": Reader(read_axpy, "schemas/known_layers.yaml:26", (), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2432",
+        "schemas/known_layers.yaml:2833",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
     "BN": Reader(
         read_bn,
-        "schemas/known_layers.yaml:175",
+        "schemas/known_layers.yaml:191",
         ("bn_mode",),
         ("scale_filler", "shift_filler"),
     ),

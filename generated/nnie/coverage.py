@@ -276,12 +276,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2447",
+        "schemas/known_layers.yaml:2848",
         (
             Way(
-                "schemas/known_layers.yaml:2448",
+                "schemas/known_layers.yaml:2849",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2448", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2849", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -1783,9 +1783,9 @@ OPS: Final[Mapping[str, Entry]] = {
         "nnie/mapping.yaml:36",
         (
             Way(
-                "schemas/known_layers.yaml:1213",
+                "schemas/known_layers.yaml:1486",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1486", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1900,14 +1900,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1027",
+        "schemas/known_layers.yaml:1253",
         (
             Way(
-                "schemas/known_layers.yaml:1028",
+                "schemas/known_layers.yaml:1254",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1028",
+                        "schemas/known_layers.yaml:1254",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1915,18 +1915,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1955",
-        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2356",
+        (Way("schemas/known_layers.yaml:2357", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1472",
+        "schemas/known_layers.yaml:1827",
         (
             Way(
-                "schemas/known_layers.yaml:1473",
+                "schemas/known_layers.yaml:1828",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1474",
+                        "schemas/known_layers.yaml:1829",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1935,12 +1935,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1503",
-        (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1858",
+        (Way("schemas/known_layers.yaml:1859", layers=("PSROIPooling",)),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1194",
-        (Way("schemas/known_layers.yaml:1195", layers=("PassThrough",)),),
+        "schemas/known_layers.yaml:1467",
+        (Way("schemas/known_layers.yaml:1468", layers=("PassThrough",)),),
     ),
     "caffe.ChannelShuffle": Entry(
         "nnie/mapping.yaml:10",
@@ -2503,14 +2503,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "bvlc/mapping.yaml:2122",
         (
             Way(
-                "bvlc/mapping.yaml:2132",
+                "bvlc/mapping.yaml:2133",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2132", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2133", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2136",
+                "bvlc/mapping.yaml:2137",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2136", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2137", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2520,49 +2520,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2128",
+                "bvlc/mapping.yaml:2129",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:2146",
-        (Way("bvlc/mapping.yaml:2147", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2147",
+        (Way("bvlc/mapping.yaml:2148", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "bvlc/mapping.yaml:2150",
+        "bvlc/mapping.yaml:2151",
         (
             Way(
-                "bvlc/mapping.yaml:2189",
+                "bvlc/mapping.yaml:2190",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2189", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2190", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2191",
+                "bvlc/mapping.yaml:2192",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2191", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2192", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2196",
+                "bvlc/mapping.yaml:2197",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2196", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2197", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2201",
+                "bvlc/mapping.yaml:2202",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2201", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2202", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2203",
+                "bvlc/mapping.yaml:2204",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2203", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2204", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2205",
+                "bvlc/mapping.yaml:2206",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2205", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2206", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2577,77 +2577,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2161",
+                "bvlc/mapping.yaml:2162",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2164",
+                "bvlc/mapping.yaml:2165",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2167",
+                "bvlc/mapping.yaml:2168",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2170",
+                "bvlc/mapping.yaml:2171",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2173",
+                "bvlc/mapping.yaml:2174",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2176",
+                "bvlc/mapping.yaml:2177",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2179",
+                "bvlc/mapping.yaml:2180",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2182",
+                "bvlc/mapping.yaml:2183",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2185",
+                "bvlc/mapping.yaml:2186",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2220",
+        "bvlc/mapping.yaml:2221",
         (
             Way(
-                "bvlc/mapping.yaml:2224",
+                "bvlc/mapping.yaml:2225",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2224", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2225", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2226",
+                "bvlc/mapping.yaml:2227",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2226", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2227", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2235",
+        "bvlc/mapping.yaml:2236",
         (
             Way(
-                "bvlc/mapping.yaml:2236",
+                "bvlc/mapping.yaml:2237",
                 rewrite="slope = in_shape(blobs[0], () if channel_shared else [bottom.shape[1]])\ntops[0] = PRelu(bottom, reshape(slope, [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2239",
+                        "bvlc/mapping.yaml:2240",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2657,27 +2657,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2247",
+        "bvlc/mapping.yaml:2248",
         (
             Way(
-                "bvlc/mapping.yaml:2253",
+                "bvlc/mapping.yaml:2254",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2253", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2254", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2257",
+                "bvlc/mapping.yaml:2258",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2257", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2258", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2261",
+                "bvlc/mapping.yaml:2262",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2261", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2262", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2265",
+                "bvlc/mapping.yaml:2266",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2265", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2266", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2687,49 +2687,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2275",
+        "bvlc/mapping.yaml:2276",
         (
             Way(
-                "bvlc/mapping.yaml:2276",
+                "bvlc/mapping.yaml:2277",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2280",
+        "bvlc/mapping.yaml:2281",
         (
             Way(
-                "bvlc/mapping.yaml:2281",
+                "bvlc/mapping.yaml:2282",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:2284",
-        (Way("bvlc/mapping.yaml:2285", hook="read_recurrent"),),
+        "bvlc/mapping.yaml:2285",
+        (Way("bvlc/mapping.yaml:2286", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2291",
+        "bvlc/mapping.yaml:2292",
         (
             Way(
-                "bvlc/mapping.yaml:2307",
+                "bvlc/mapping.yaml:2308",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[1], run), shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2307", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2308", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2309",
+                        "bvlc/mapping.yaml:2310",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2315",
+                "bvlc/mapping.yaml:2316",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[0], run), shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2315", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2316", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2741,32 +2741,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2300",
+                "bvlc/mapping.yaml:2301",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2303",
+                "bvlc/mapping.yaml:2304",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2323",
-        (Way("bvlc/mapping.yaml:2324", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2324",
+        (Way("bvlc/mapping.yaml:2325", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2328",
-        (Way("bvlc/mapping.yaml:2329", rewrite=""),),
+        "bvlc/mapping.yaml:2329",
+        (Way("bvlc/mapping.yaml:2330", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2333",
+        "bvlc/mapping.yaml:2334",
         (
             Way(
-                "bvlc/mapping.yaml:2334",
+                "bvlc/mapping.yaml:2335",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2775,12 +2775,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2340",
+                        "bvlc/mapping.yaml:2341",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2343",
+                        "bvlc/mapping.yaml:2344",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2790,42 +2790,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2351",
+        "bvlc/mapping.yaml:2352",
         (
             Way(
-                "bvlc/mapping.yaml:2352",
+                "bvlc/mapping.yaml:2353",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2356",
-        (Way("bvlc/mapping.yaml:2357", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2357",
+        (Way("bvlc/mapping.yaml:2358", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2360",
+        "bvlc/mapping.yaml:2361",
         (
             Way(
-                "bvlc/mapping.yaml:2374",
+                "bvlc/mapping.yaml:2375",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2374", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2375", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2376",
+                "bvlc/mapping.yaml:2377",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2376", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2377", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2378",
+                "bvlc/mapping.yaml:2379",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2378", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2379", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2381",
+                "bvlc/mapping.yaml:2382",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2381", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2382", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2833,54 +2833,54 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2367",
+                "bvlc/mapping.yaml:2368",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2370",
+                "bvlc/mapping.yaml:2371",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2392",
-        (Way("bvlc/mapping.yaml:2393", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2393",
+        (Way("bvlc/mapping.yaml:2394", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2397",
+        "bvlc/mapping.yaml:2398",
         (
             Way(
-                "bvlc/mapping.yaml:2398",
+                "bvlc/mapping.yaml:2399",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2401",
+        "bvlc/mapping.yaml:2402",
         (
             Way(
-                "bvlc/mapping.yaml:2402",
+                "bvlc/mapping.yaml:2403",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2404", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2405", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1476",
         (
             Way(
-                "schemas/known_layers.yaml:1205",
+                "schemas/known_layers.yaml:1478",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1208",
+                        "schemas/known_layers.yaml:1481",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2890,20 +2890,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1009",
+        "schemas/known_layers.yaml:1235",
         (
             Way(
-                "schemas/known_layers.yaml:1011",
+                "schemas/known_layers.yaml:1237",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1015",
+                        "schemas/known_layers.yaml:1241",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1017",
+                        "schemas/known_layers.yaml:1243",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2913,19 +2913,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1947",
+        "schemas/known_layers.yaml:2348",
         (
             Way(
-                "schemas/known_layers.yaml:1949",
+                "schemas/known_layers.yaml:2350",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:2352",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1952",
+                        "schemas/known_layers.yaml:2353",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2934,42 +2934,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1460",
+        "schemas/known_layers.yaml:1815",
         (
             Way(
-                "schemas/known_layers.yaml:1467",
+                "schemas/known_layers.yaml:1822",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1467", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1822", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1469",
+                "schemas/known_layers.yaml:1824",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1469", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1824", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1464",
+                "schemas/known_layers.yaml:1819",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1465",
+                "schemas/known_layers.yaml:1820",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1496",
+        "schemas/known_layers.yaml:1851",
         (
             Way(
-                "schemas/known_layers.yaml:1498",
+                "schemas/known_layers.yaml:1853",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1500",
+                        "schemas/known_layers.yaml:1855",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2978,10 +2978,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2432",
+        "schemas/known_layers.yaml:2833",
         (
             Way(
-                "schemas/known_layers.yaml:2434",
+                "schemas/known_layers.yaml:2835",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2990,17 +2990,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2435",
+                        "schemas/known_layers.yaml:2836",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2436",
+                        "schemas/known_layers.yaml:2837",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2437",
+                        "schemas/known_layers.yaml:2838",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3009,19 +3009,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "CReLU": Entry(
-        "schemas/known_layers.yaml:274",
+        "schemas/known_layers.yaml:422",
         (
             Way(
-                "schemas/known_layers.yaml:276",
+                "schemas/known_layers.yaml:424",
                 rewrite="tops[0] = LeakyRelu(Concat(bottom, Neg(bottom), axis=axis_of(concat_axis, bottom.rank)), alpha=negative_slope)",
             ),
         ),
     ),
     "PassThrough": Entry(
-        "schemas/known_layers.yaml:1180",
+        "schemas/known_layers.yaml:1453",
         (
             Way(
-                "schemas/known_layers.yaml:1182",
+                "schemas/known_layers.yaml:1455",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, block_height, w, block_width])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 3, 5, 1, 2, 4]), shape=[0, c * block_height * block_width, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3030,12 +3030,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1184",
+                        "schemas/known_layers.yaml:1457",
                         "bottom.rank == 4 and block_height > 0 and block_width > 0",
                         "block_height and block_width are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1185",
+                        "schemas/known_layers.yaml:1458",
                         "bottom.shape[2] % block_height == 0 and bottom.shape[3] % block_width == 0",
                         "the blocks do not divide the sizes",
                     ),

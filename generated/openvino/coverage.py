@@ -147,15 +147,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1293",
+                "schemas/known_layers.yaml:1566",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1293",
+                        "schemas/known_layers.yaml:1566",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1295",
+                        "schemas/known_layers.yaml:1568",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -328,14 +328,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:1683",
+        "schemas/known_layers.yaml:2063",
         (
             Way(
-                "schemas/known_layers.yaml:1684",
+                "schemas/known_layers.yaml:2064",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1684",
+                        "schemas/known_layers.yaml:2064",
                         "has(min) and has(max) and min == 0 and max > 0",
                     ),
                 ),
@@ -915,15 +915,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1309",
+                "schemas/known_layers.yaml:1582",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1309",
+                        "schemas/known_layers.yaml:1582",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1311",
+                        "schemas/known_layers.yaml:1584",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1437,16 +1437,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:1896",
+        "schemas/known_layers.yaml:2297",
         (
             Way(
-                "schemas/known_layers.yaml:1897",
+                "schemas/known_layers.yaml:2298",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1900", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2301", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:1902",
+                        "schemas/known_layers.yaml:2303",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1644,12 +1644,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1212",
+        "schemas/known_layers.yaml:1485",
         (
             Way(
-                "schemas/known_layers.yaml:1213",
+                "schemas/known_layers.yaml:1486",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1486", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -1734,14 +1734,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1472",
+        "schemas/known_layers.yaml:1827",
         (
             Way(
-                "schemas/known_layers.yaml:1473",
+                "schemas/known_layers.yaml:1828",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1474",
+                        "schemas/known_layers.yaml:1829",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1750,14 +1750,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1027",
+        "schemas/known_layers.yaml:1253",
         (
             Way(
-                "schemas/known_layers.yaml:1028",
+                "schemas/known_layers.yaml:1254",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1028",
+                        "schemas/known_layers.yaml:1254",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1765,37 +1765,37 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1503",
-        (Way("schemas/known_layers.yaml:1504", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1858",
+        (Way("schemas/known_layers.yaml:1859", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1955",
-        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2356",
+        (Way("schemas/known_layers.yaml:2357", layers=("ROIPooling",)),),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:372",
+        "schemas/known_layers.yaml:558",
         (
             Way(
-                "schemas/known_layers.yaml:373",
+                "schemas/known_layers.yaml:559",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:373", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:559", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:384",
+                "schemas/known_layers.yaml:570",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:384", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:570", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1387",
+        "schemas/known_layers.yaml:1742",
         (
             Way(
-                "schemas/known_layers.yaml:1388",
+                "schemas/known_layers.yaml:1743",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1389",
+                        "schemas/known_layers.yaml:1744",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1807,11 +1807,11 @@ OPS: Final[Mapping[str, Entry]] = {
         "openvino/mapping.yaml:87",
         (
             Way(
-                "schemas/known_layers.yaml:682",
+                "schemas/known_layers.yaml:908",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:682",
+                        "schemas/known_layers.yaml:908",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1839,8 +1839,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2011",
-        (Way("schemas/known_layers.yaml:2011", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2412",
+        (Way("schemas/known_layers.yaml:2412", layers=("ShuffleChannel",)),),
     ),
 }
 
@@ -2203,14 +2203,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "bvlc/mapping.yaml:2122",
         (
             Way(
-                "bvlc/mapping.yaml:2132",
+                "bvlc/mapping.yaml:2133",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2132", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2133", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2136",
+                "bvlc/mapping.yaml:2137",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2136", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2137", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2220,44 +2220,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2128",
+                "bvlc/mapping.yaml:2129",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1281",
+        "schemas/known_layers.yaml:1554",
         (
             Way(
-                "bvlc/mapping.yaml:2189",
+                "bvlc/mapping.yaml:2190",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2189", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2190", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2191",
+                "bvlc/mapping.yaml:2192",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2191", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2192", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2196",
+                "bvlc/mapping.yaml:2197",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2196", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2197", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2201",
+                "bvlc/mapping.yaml:2202",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2201", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2202", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2203",
+                "bvlc/mapping.yaml:2204",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2203", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2204", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2205",
+                "bvlc/mapping.yaml:2206",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2205", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2206", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2272,82 +2272,82 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2161",
+                "bvlc/mapping.yaml:2162",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2164",
+                "bvlc/mapping.yaml:2165",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2167",
+                "bvlc/mapping.yaml:2168",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2170",
+                "bvlc/mapping.yaml:2171",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2173",
+                "bvlc/mapping.yaml:2174",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2176",
+                "bvlc/mapping.yaml:2177",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2179",
+                "bvlc/mapping.yaml:2180",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2182",
+                "bvlc/mapping.yaml:2183",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2185",
+                "bvlc/mapping.yaml:2186",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1289",
+                "schemas/known_layers.yaml:1562",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2220",
+        "bvlc/mapping.yaml:2221",
         (
             Way(
-                "bvlc/mapping.yaml:2224",
+                "bvlc/mapping.yaml:2225",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2224", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2225", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2226",
+                "bvlc/mapping.yaml:2227",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2226", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2227", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2235",
+        "bvlc/mapping.yaml:2236",
         (
             Way(
-                "bvlc/mapping.yaml:2236",
+                "bvlc/mapping.yaml:2237",
                 rewrite="slope = in_shape(blobs[0], () if channel_shared else [bottom.shape[1]])\ntops[0] = PRelu(bottom, reshape(slope, [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2239",
+                        "bvlc/mapping.yaml:2240",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2357,44 +2357,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2275",
+        "bvlc/mapping.yaml:2276",
         (
             Way(
-                "bvlc/mapping.yaml:2276",
+                "bvlc/mapping.yaml:2277",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2280",
+        "bvlc/mapping.yaml:2281",
         (
             Way(
-                "bvlc/mapping.yaml:2281",
+                "bvlc/mapping.yaml:2282",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2291",
+        "bvlc/mapping.yaml:2292",
         (
             Way(
-                "bvlc/mapping.yaml:2307",
+                "bvlc/mapping.yaml:2308",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[1], run), shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2307", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2308", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2309",
+                        "bvlc/mapping.yaml:2310",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2315",
+                "bvlc/mapping.yaml:2316",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[0], run), shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2315", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2316", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2406,27 +2406,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2300",
+                "bvlc/mapping.yaml:2301",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2303",
+                "bvlc/mapping.yaml:2304",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2323",
-        (Way("bvlc/mapping.yaml:2324", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2324",
+        (Way("bvlc/mapping.yaml:2325", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2333",
+        "bvlc/mapping.yaml:2334",
         (
             Way(
-                "bvlc/mapping.yaml:2334",
+                "bvlc/mapping.yaml:2335",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2435,12 +2435,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2340",
+                        "bvlc/mapping.yaml:2341",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2343",
+                        "bvlc/mapping.yaml:2344",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2450,38 +2450,38 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2351",
+        "bvlc/mapping.yaml:2352",
         (
             Way(
-                "bvlc/mapping.yaml:2352",
+                "bvlc/mapping.yaml:2353",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2392",
-        (Way("bvlc/mapping.yaml:2393", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2393",
+        (Way("bvlc/mapping.yaml:2394", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2401",
+        "bvlc/mapping.yaml:2402",
         (
             Way(
-                "bvlc/mapping.yaml:2402",
+                "bvlc/mapping.yaml:2403",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2404", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2405", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1888",
+        "schemas/known_layers.yaml:2289",
         (
             Way(
-                "schemas/known_layers.yaml:1890",
+                "schemas/known_layers.yaml:2291",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -2489,14 +2489,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1476",
         (
             Way(
-                "schemas/known_layers.yaml:1205",
+                "schemas/known_layers.yaml:1478",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1208",
+                        "schemas/known_layers.yaml:1481",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2506,48 +2506,48 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1460",
+        "schemas/known_layers.yaml:1815",
         (
             Way(
-                "schemas/known_layers.yaml:1467",
+                "schemas/known_layers.yaml:1822",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1467", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1822", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1469",
+                "schemas/known_layers.yaml:1824",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1469", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1824", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1464",
+                "schemas/known_layers.yaml:1819",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1465",
+                "schemas/known_layers.yaml:1820",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1009",
+        "schemas/known_layers.yaml:1235",
         (
             Way(
-                "schemas/known_layers.yaml:1011",
+                "schemas/known_layers.yaml:1237",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1015",
+                        "schemas/known_layers.yaml:1241",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1017",
+                        "schemas/known_layers.yaml:1243",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2557,14 +2557,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1496",
+        "schemas/known_layers.yaml:1851",
         (
             Way(
-                "schemas/known_layers.yaml:1498",
+                "schemas/known_layers.yaml:1853",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1500",
+                        "schemas/known_layers.yaml:1855",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2573,19 +2573,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1947",
+        "schemas/known_layers.yaml:2348",
         (
             Way(
-                "schemas/known_layers.yaml:1949",
+                "schemas/known_layers.yaml:2350",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:2352",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1952",
+                        "schemas/known_layers.yaml:2353",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2594,20 +2594,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:347",
+        "schemas/known_layers.yaml:533",
         (
             Way(
-                "schemas/known_layers.yaml:349",
+                "schemas/known_layers.yaml:535",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:352",
+                        "schemas/known_layers.yaml:538",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:354", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:540", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:356",
+                        "schemas/known_layers.yaml:542",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2617,10 +2617,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1356",
+        "schemas/known_layers.yaml:1711",
         (
             Way(
-                "schemas/known_layers.yaml:1358",
+                "schemas/known_layers.yaml:1713",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2628,27 +2628,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1364",
+                        "schemas/known_layers.yaml:1719",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1366",
+                        "schemas/known_layers.yaml:1721",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1368",
+                        "schemas/known_layers.yaml:1723",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1370",
+                        "schemas/known_layers.yaml:1725",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1372",
+                        "schemas/known_layers.yaml:1727",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2658,21 +2658,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:1674",
+        "schemas/known_layers.yaml:2054",
         (
             Way(
-                "schemas/known_layers.yaml:1677",
+                "schemas/known_layers.yaml:2057",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=cap)",
                 let=(("cap", "n if has(n) else 6.0"),),
-                conditions=(Condition("schemas/known_layers.yaml:1680", "cap > 0", "n must be positive"),),
+                conditions=(Condition("schemas/known_layers.yaml:2060", "cap > 0", "n must be positive"),),
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:660",
+        "schemas/known_layers.yaml:886",
         (
             Way(
-                "schemas/known_layers.yaml:662",
+                "schemas/known_layers.yaml:888",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -2682,32 +2682,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:671",
+                        "schemas/known_layers.yaml:897",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:672",
+                        "schemas/known_layers.yaml:898",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:673",
+                        "schemas/known_layers.yaml:899",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:674",
+                        "schemas/known_layers.yaml:900",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:675",
+                        "schemas/known_layers.yaml:901",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:676",
+                        "schemas/known_layers.yaml:902",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -2717,15 +2717,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1998",
+        "schemas/known_layers.yaml:2399",
         (
             Way(
-                "schemas/known_layers.yaml:2000",
+                "schemas/known_layers.yaml:2401",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2006",
+                        "schemas/known_layers.yaml:2407",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),

@@ -235,10 +235,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:186",
+        "schemas/known_layers.yaml:202",
         (
             Way(
-                "schemas/known_layers.yaml:187",
+                "schemas/known_layers.yaml:203",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
                 conditions=(
@@ -286,12 +286,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2447",
+        "schemas/known_layers.yaml:2848",
         (
             Way(
-                "schemas/known_layers.yaml:2448",
+                "schemas/known_layers.yaml:2849",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2448", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2849", "width == output.shape[3]"),),
             ),
         ),
     ),
@@ -2133,14 +2133,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "bvlc/mapping.yaml:2122",
         (
             Way(
-                "bvlc/mapping.yaml:2132",
+                "bvlc/mapping.yaml:2133",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2132", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2133", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2136",
+                "bvlc/mapping.yaml:2137",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2136", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2137", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2150,44 +2150,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2128",
+                "bvlc/mapping.yaml:2129",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Pooling": Entry(
-        "bvlc/mapping.yaml:2150",
+        "bvlc/mapping.yaml:2151",
         (
             Way(
-                "bvlc/mapping.yaml:2189",
+                "bvlc/mapping.yaml:2190",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2189", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2190", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2191",
+                "bvlc/mapping.yaml:2192",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2191", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2192", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2196",
+                "bvlc/mapping.yaml:2197",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2196", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2197", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2201",
+                "bvlc/mapping.yaml:2202",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2201", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2202", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2203",
+                "bvlc/mapping.yaml:2204",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2203", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2204", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2205",
+                "bvlc/mapping.yaml:2206",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2205", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2206", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2202,77 +2202,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2161",
+                "bvlc/mapping.yaml:2162",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2164",
+                "bvlc/mapping.yaml:2165",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2167",
+                "bvlc/mapping.yaml:2168",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2170",
+                "bvlc/mapping.yaml:2171",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2173",
+                "bvlc/mapping.yaml:2174",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2176",
+                "bvlc/mapping.yaml:2177",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2179",
+                "bvlc/mapping.yaml:2180",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2182",
+                "bvlc/mapping.yaml:2183",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2185",
+                "bvlc/mapping.yaml:2186",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2220",
+        "bvlc/mapping.yaml:2221",
         (
             Way(
-                "bvlc/mapping.yaml:2224",
+                "bvlc/mapping.yaml:2225",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2224", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2225", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2226",
+                "bvlc/mapping.yaml:2227",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2226", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2227", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2235",
+        "bvlc/mapping.yaml:2236",
         (
             Way(
-                "bvlc/mapping.yaml:2236",
+                "bvlc/mapping.yaml:2237",
                 rewrite="slope = in_shape(blobs[0], () if channel_shared else [bottom.shape[1]])\ntops[0] = PRelu(bottom, reshape(slope, [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2239",
+                        "bvlc/mapping.yaml:2240",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2282,27 +2282,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2247",
+        "bvlc/mapping.yaml:2248",
         (
             Way(
-                "bvlc/mapping.yaml:2253",
+                "bvlc/mapping.yaml:2254",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2253", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2254", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2257",
+                "bvlc/mapping.yaml:2258",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2257", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2258", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2261",
+                "bvlc/mapping.yaml:2262",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2261", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2262", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2265",
+                "bvlc/mapping.yaml:2266",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2265", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2266", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2312,40 +2312,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2275",
+        "bvlc/mapping.yaml:2276",
         (
             Way(
-                "bvlc/mapping.yaml:2276",
+                "bvlc/mapping.yaml:2277",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2280",
+        "bvlc/mapping.yaml:2281",
         (
             Way(
-                "bvlc/mapping.yaml:2281",
+                "bvlc/mapping.yaml:2282",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2323",
-        (Way("bvlc/mapping.yaml:2324", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2324",
+        (Way("bvlc/mapping.yaml:2325", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2328",
-        (Way("bvlc/mapping.yaml:2329", rewrite=""),),
+        "bvlc/mapping.yaml:2329",
+        (Way("bvlc/mapping.yaml:2330", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2333",
+        "bvlc/mapping.yaml:2334",
         (
             Way(
-                "bvlc/mapping.yaml:2334",
+                "bvlc/mapping.yaml:2335",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2354,12 +2354,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2340",
+                        "bvlc/mapping.yaml:2341",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2343",
+                        "bvlc/mapping.yaml:2344",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2369,42 +2369,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2351",
+        "bvlc/mapping.yaml:2352",
         (
             Way(
-                "bvlc/mapping.yaml:2352",
+                "bvlc/mapping.yaml:2353",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2356",
-        (Way("bvlc/mapping.yaml:2357", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2357",
+        (Way("bvlc/mapping.yaml:2358", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2360",
+        "bvlc/mapping.yaml:2361",
         (
             Way(
-                "bvlc/mapping.yaml:2374",
+                "bvlc/mapping.yaml:2375",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2374", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2375", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2376",
+                "bvlc/mapping.yaml:2377",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2376", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2377", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2378",
+                "bvlc/mapping.yaml:2379",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2378", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2379", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2381",
+                "bvlc/mapping.yaml:2382",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2381", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2382", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2412,47 +2412,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2367",
+                "bvlc/mapping.yaml:2368",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2370",
+                "bvlc/mapping.yaml:2371",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2392",
-        (Way("bvlc/mapping.yaml:2393", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2393",
+        (Way("bvlc/mapping.yaml:2394", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2397",
+        "bvlc/mapping.yaml:2398",
         (
             Way(
-                "bvlc/mapping.yaml:2398",
+                "bvlc/mapping.yaml:2399",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:175",
+        "schemas/known_layers.yaml:191",
         (
             Way(
-                "schemas/known_layers.yaml:178",
+                "schemas/known_layers.yaml:194",
                 rewrite="tops[0] = Add(Mul(bottom, reshape(blobs[0], c)), reshape(blobs[1], c))",
                 let=(("c", "[bottom.shape[1]] + ones(bottom.rank - 2)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:180",
+                        "schemas/known_layers.yaml:196",
                         'bn_mode == "INFERENCE"',
                         "statistics of the batch are for training - bn_mode must be INFERENCE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:181",
+                        "schemas/known_layers.yaml:197",
                         "len(blobs) == 2",
                         "two blobs are due: factor and offset",
                     ),
@@ -2461,10 +2461,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2432",
+        "schemas/known_layers.yaml:2833",
         (
             Way(
-                "schemas/known_layers.yaml:2434",
+                "schemas/known_layers.yaml:2835",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2473,17 +2473,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2435",
+                        "schemas/known_layers.yaml:2836",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2436",
+                        "schemas/known_layers.yaml:2837",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2437",
+                        "schemas/known_layers.yaml:2838",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

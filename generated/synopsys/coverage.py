@@ -184,15 +184,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1293",
+                "schemas/known_layers.yaml:1566",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1293",
+                        "schemas/known_layers.yaml:1566",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1295",
+                        "schemas/known_layers.yaml:1568",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -331,12 +331,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2447",
+        "schemas/known_layers.yaml:2848",
         (
             Way(
-                "schemas/known_layers.yaml:2448",
+                "schemas/known_layers.yaml:2849",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2448", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2849", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:330",
@@ -386,12 +386,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:223",
+        "schemas/known_layers.yaml:239",
         (
             Way(
-                "schemas/known_layers.yaml:224",
+                "schemas/known_layers.yaml:240",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:224", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:240", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:412",
@@ -469,11 +469,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:308",
+                "schemas/known_layers.yaml:494",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:308",
+                        "schemas/known_layers.yaml:494",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -551,14 +551,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:479",
+        "schemas/known_layers.yaml:665",
         (
             Way(
-                "schemas/known_layers.yaml:480",
+                "schemas/known_layers.yaml:666",
                 layers=("Div",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:480",
+                        "schemas/known_layers.yaml:666",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -741,14 +741,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:537",
+        "schemas/known_layers.yaml:723",
         (
             Way(
-                "schemas/known_layers.yaml:538",
+                "schemas/known_layers.yaml:724",
                 layers=("Gemm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:538",
+                        "schemas/known_layers.yaml:724",
                         "has(C) and not is_constant(A) and not is_constant(B) and not is_constant(C) and C.shape == Y.shape",
                     ),
                 ),
@@ -871,9 +871,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:572",
+        "schemas/known_layers.yaml:758",
         (
-            Way("schemas/known_layers.yaml:573", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:759", layers=("HardSigmoid",)),
             Way("bvlc_master/mapping.yaml:11", layers=("Power", "Clip")),
             Way("bvlc/mapping.yaml:802", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
@@ -904,14 +904,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LayerNormalization": Entry(
-        "schemas/known_layers.yaml:730",
+        "schemas/known_layers.yaml:956",
         (
             Way(
-                "schemas/known_layers.yaml:731",
+                "schemas/known_layers.yaml:957",
                 layers=("LayerNorm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:731",
+                        "schemas/known_layers.yaml:957",
                         "axis in [1, 1 - X.rank] and is_constant(Scale)",
                     ),
                 ),
@@ -967,14 +967,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry("bvlc/mapping.yaml:942", (Way("bvlc/mapping.yaml:943", hook="lstm"),)),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:840",
+        "schemas/known_layers.yaml:1066",
         (
             Way(
-                "schemas/known_layers.yaml:841",
+                "schemas/known_layers.yaml:1067",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:841",
+                        "schemas/known_layers.yaml:1067",
                         "not is_constant(A) and not is_constant(B) and A.rank == B.rank and A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
                     ),
                 ),
@@ -1044,14 +1044,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Max": Entry(
-        "schemas/known_layers.yaml:877",
+        "schemas/known_layers.yaml:1103",
         (
             Way(
-                "schemas/known_layers.yaml:878",
+                "schemas/known_layers.yaml:1104",
                 layers=("Maximum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:878",
+                        "schemas/known_layers.yaml:1104",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1152,15 +1152,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1309",
+                "schemas/known_layers.yaml:1582",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1309",
+                        "schemas/known_layers.yaml:1582",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1311",
+                        "schemas/known_layers.yaml:1584",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1268,14 +1268,14 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1101", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "schemas/known_layers.yaml:890",
+        "schemas/known_layers.yaml:1116",
         (
             Way(
-                "schemas/known_layers.yaml:891",
+                "schemas/known_layers.yaml:1117",
                 layers=("Minimum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:891",
+                        "schemas/known_layers.yaml:1117",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1421,29 +1421,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:912",
+        "schemas/known_layers.yaml:1138",
         (
             Way(
-                "schemas/known_layers.yaml:913",
+                "schemas/known_layers.yaml:1139",
                 layers=("MirrorPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:913", 'mode in ["reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1139", 'mode in ["reflect", "edge"]'),
                     Condition(
-                        "schemas/known_layers.yaml:917",
+                        "schemas/known_layers.yaml:1143",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1114",
+                "schemas/known_layers.yaml:1340",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1114", 'mode == "constant"'),
+                    Condition("schemas/known_layers.yaml:1340", 'mode == "constant"'),
                     Condition(
-                        "schemas/known_layers.yaml:1118",
+                        "schemas/known_layers.yaml:1344",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
@@ -1546,12 +1546,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Reciprocal": Entry("bvlc/mapping.yaml:1275", (Way("bvlc/mapping.yaml:1276", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1517",
+        "schemas/known_layers.yaml:1872",
         (
             Way(
-                "schemas/known_layers.yaml:1518",
+                "schemas/known_layers.yaml:1873",
                 layers=("ReduceL1",),
-                conditions=(Condition("schemas/known_layers.yaml:1518", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1873", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1284",
@@ -1582,12 +1582,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:1581",
+        "schemas/known_layers.yaml:1936",
         (
             Way(
-                "schemas/known_layers.yaml:1582",
+                "schemas/known_layers.yaml:1937",
                 layers=("ReduceMax",),
-                conditions=(Condition("schemas/known_layers.yaml:1582", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1937", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1310",
@@ -1619,12 +1619,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1306", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:1597",
+        "schemas/known_layers.yaml:1952",
         (
             Way(
-                "schemas/known_layers.yaml:1598",
+                "schemas/known_layers.yaml:1953",
                 layers=("ReduceMean",),
-                conditions=(Condition("schemas/known_layers.yaml:1598", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1953", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1338",
@@ -1686,12 +1686,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1334", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:1613",
+        "schemas/known_layers.yaml:1968",
         (
             Way(
-                "schemas/known_layers.yaml:1614",
+                "schemas/known_layers.yaml:1969",
                 layers=("ReduceMin",),
-                conditions=(Condition("schemas/known_layers.yaml:1614", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1969", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1368",
@@ -1700,12 +1700,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:1645",
+        "schemas/known_layers.yaml:2000",
         (
             Way(
-                "schemas/known_layers.yaml:1646",
+                "schemas/known_layers.yaml:2001",
                 layers=("ReduceSum",),
-                conditions=(Condition("schemas/known_layers.yaml:1646", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2001", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1375",
@@ -1824,17 +1824,17 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2098",
+        "schemas/known_layers.yaml:2499",
         (
             Way(
-                "schemas/known_layers.yaml:2099",
+                "schemas/known_layers.yaml:2500",
                 layers=("StridedSlice",),
                 let=(
                     ("cut", "slice_axes(axes, len(starts))"),
                     ("stride", "steps_of(starts, steps)"),
                     ("first", "[n + data.shape[axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut)]"),
                 ),
-                conditions=(Condition("schemas/known_layers.yaml:2103", "min(stride) > 0 and min(first) >= 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2504", "min(stride) > 0 and min(first) >= 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1501",
@@ -1897,9 +1897,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Softmax": Entry("bvlc/mapping.yaml:1545", (Way("bvlc/mapping.yaml:1546", layers=("Softmax",)),)),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2025",
+        "schemas/known_layers.yaml:2426",
         (
-            Way("schemas/known_layers.yaml:2025", layers=("Softplus",)),
+            Way("schemas/known_layers.yaml:2426", layers=("Softplus",)),
             Way("bvlc/mapping.yaml:1551", layers=("BNLL",)),
         ),
     ),
@@ -1915,12 +1915,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sqrt": Entry("bvlc/mapping.yaml:1563", (Way("bvlc/mapping.yaml:1564", layers=("Power",)),)),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2060",
+        "schemas/known_layers.yaml:2461",
         (
             Way(
-                "schemas/known_layers.yaml:2061",
+                "schemas/known_layers.yaml:2462",
                 layers=("Squeeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2061", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2462", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1569",
@@ -1929,14 +1929,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2116",
+        "schemas/known_layers.yaml:2517",
         (
             Way(
-                "schemas/known_layers.yaml:2117",
+                "schemas/known_layers.yaml:2518",
                 layers=("Sub",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2117",
+                        "schemas/known_layers.yaml:2518",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -2050,12 +2050,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1212",
+        "schemas/known_layers.yaml:1485",
         (
             Way(
-                "schemas/known_layers.yaml:1213",
+                "schemas/known_layers.yaml:1486",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1213", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1486", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1647",
@@ -2076,10 +2076,10 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:497",
+        "schemas/known_layers.yaml:683",
         (
             Way(
-                "schemas/known_layers.yaml:498",
+                "schemas/known_layers.yaml:684",
                 layers=("ExpandDimsND",),
                 let=(("sorted", "normal_axes(axes, expanded.rank)"),),
             ),
@@ -2145,57 +2145,57 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2180",
-        (Way("schemas/known_layers.yaml:2181", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2581",
+        (Way("schemas/known_layers.yaml:2582", layers=("Swish",)),),
     ),
     "Atan": Entry(
         "schemas/known_layers.yaml:19",
         (Way("schemas/known_layers.yaml:19", layers=("Atan",)),),
     ),
     "Ceil": Entry(
-        "schemas/known_layers.yaml:198",
-        (Way("schemas/known_layers.yaml:198", layers=("Ceil",)),),
+        "schemas/known_layers.yaml:214",
+        (Way("schemas/known_layers.yaml:214", layers=("Ceil",)),),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:508",
-        (Way("schemas/known_layers.yaml:508", layers=("Floor",)),),
+        "schemas/known_layers.yaml:694",
+        (Way("schemas/known_layers.yaml:694", layers=("Floor",)),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:593",
-        (Way("schemas/known_layers.yaml:593", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:779",
+        (Way("schemas/known_layers.yaml:779", layers=("HardSwish",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:289",
+        "schemas/known_layers.yaml:475",
         (
             Way(
-                "schemas/known_layers.yaml:290",
+                "schemas/known_layers.yaml:476",
                 layers=("DepthToSpace",),
-                conditions=(Condition("schemas/known_layers.yaml:290", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:476", 'mode == "DCR"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1717",
+                "schemas/known_layers.yaml:2108",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:1717", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2108", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:1963",
-        (Way("schemas/known_layers.yaml:1963", layers=("Round",)),),
+        "schemas/known_layers.yaml:2364",
+        (Way("schemas/known_layers.yaml:2364", layers=("Round",)),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2018",
-        (Way("schemas/known_layers.yaml:2018", layers=("Sin",)),),
+        "schemas/known_layers.yaml:2419",
+        (Way("schemas/known_layers.yaml:2419", layers=("Sin",)),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2032",
-        (Way("schemas/known_layers.yaml:2032", layers=("Softsign",)),),
+        "schemas/known_layers.yaml:2433",
+        (Way("schemas/known_layers.yaml:2433", layers=("Softsign",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1828",
+        "schemas/known_layers.yaml:2229",
         (
             Way(
-                "schemas/known_layers.yaml:1829",
+                "schemas/known_layers.yaml:2230",
                 layers=("ResizeBilinear",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners"'),
@@ -2204,13 +2204,13 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1833",
+                        "schemas/known_layers.yaml:2234",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and antialias == 0 and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1872",
+                "schemas/known_layers.yaml:2273",
                 layers=("ResizeNearestNeighbor",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"'),
@@ -2219,33 +2219,33 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1876",
+                        "schemas/known_layers.yaml:2277",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2295",
+                "schemas/known_layers.yaml:2696",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2295",
+                        "schemas/known_layers.yaml:2696",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2299",
+                        "schemas/known_layers.yaml:2700",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:682",
+                "schemas/known_layers.yaml:908",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:682",
+                        "schemas/known_layers.yaml:908",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2253,19 +2253,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2011",
-        (Way("schemas/known_layers.yaml:2011", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2412",
+        (Way("schemas/known_layers.yaml:2412", layers=("ShuffleChannel",)),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:763",
+        "schemas/known_layers.yaml:989",
         (
-            Way("schemas/known_layers.yaml:764", layers=("LpNormalization",)),
+            Way("schemas/known_layers.yaml:990", layers=("LpNormalization",)),
             Way(
-                "schemas/known_layers.yaml:1028",
+                "schemas/known_layers.yaml:1254",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1028",
+                        "schemas/known_layers.yaml:1254",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2273,54 +2273,54 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2045",
-        (Way("schemas/known_layers.yaml:2046", layers=("SpaceToDepth",)),),
+        "schemas/known_layers.yaml:2446",
+        (Way("schemas/known_layers.yaml:2447", layers=("SpaceToDepth",)),),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:1629",
+        "schemas/known_layers.yaml:1984",
         (
             Way(
-                "schemas/known_layers.yaml:1630",
+                "schemas/known_layers.yaml:1985",
                 layers=("ReduceProd",),
-                conditions=(Condition("schemas/known_layers.yaml:1630", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1985", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "Selu": Entry(
-        "schemas/known_layers.yaml:1989",
-        (Way("schemas/known_layers.yaml:1990", layers=("SeLU",)),),
+        "schemas/known_layers.yaml:2390",
+        (Way("schemas/known_layers.yaml:2391", layers=("SeLU",)),),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1533",
+        "schemas/known_layers.yaml:1888",
         (
             Way(
-                "schemas/known_layers.yaml:1534",
+                "schemas/known_layers.yaml:1889",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:1534", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1889", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ReduceLogSumExp": Entry(
-        "schemas/known_layers.yaml:1565",
+        "schemas/known_layers.yaml:1920",
         (
             Way(
-                "schemas/known_layers.yaml:1566",
+                "schemas/known_layers.yaml:1921",
                 layers=("ReduceLogsumexp",),
-                conditions=(Condition("schemas/known_layers.yaml:1566", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1921", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ThresholdedRelu": Entry(
-        "schemas/known_layers.yaml:2192",
-        (Way("schemas/known_layers.yaml:2193", layers=("ThresholdedReLU",)),),
+        "schemas/known_layers.yaml:2593",
+        (Way("schemas/known_layers.yaml:2594", layers=("ThresholdedReLU",)),),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:747",
-        (Way("schemas/known_layers.yaml:748", layers=("LogSoftmax",)),),
+        "schemas/known_layers.yaml:973",
+        (Way("schemas/known_layers.yaml:974", layers=("LogSoftmax",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:1955",
-        (Way("schemas/known_layers.yaml:1956", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2356",
+        (Way("schemas/known_layers.yaml:2357", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2588,10 +2588,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:403",
+        "schemas/known_layers.yaml:589",
         (
             Way(
-                "schemas/known_layers.yaml:405",
+                "schemas/known_layers.yaml:591",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2888,14 +2888,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "bvlc/mapping.yaml:2122",
         (
             Way(
-                "bvlc/mapping.yaml:2132",
+                "bvlc/mapping.yaml:2133",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2132", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2133", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2136",
+                "bvlc/mapping.yaml:2137",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2136", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2137", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2905,15 +2905,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2128",
+                "bvlc/mapping.yaml:2129",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:2146",
-        (Way("bvlc/mapping.yaml:2147", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2147",
+        (Way("bvlc/mapping.yaml:2148", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
@@ -2971,34 +2971,34 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2189",
+                "bvlc/mapping.yaml:2190",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2189", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2190", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2191",
+                "bvlc/mapping.yaml:2192",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2191", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2192", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2196",
+                "bvlc/mapping.yaml:2197",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2196", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2197", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2201",
+                "bvlc/mapping.yaml:2202",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2201", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2202", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2203",
+                "bvlc/mapping.yaml:2204",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2203", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2204", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2205",
+                "bvlc/mapping.yaml:2206",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2205", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2206", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -3014,82 +3014,82 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2161",
+                "bvlc/mapping.yaml:2162",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2164",
+                "bvlc/mapping.yaml:2165",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2167",
+                "bvlc/mapping.yaml:2168",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2170",
+                "bvlc/mapping.yaml:2171",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2173",
+                "bvlc/mapping.yaml:2174",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2176",
+                "bvlc/mapping.yaml:2177",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2179",
+                "bvlc/mapping.yaml:2180",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2182",
+                "bvlc/mapping.yaml:2183",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2185",
+                "bvlc/mapping.yaml:2186",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1289",
+                "schemas/known_layers.yaml:1562",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2220",
+        "bvlc/mapping.yaml:2221",
         (
             Way(
-                "bvlc/mapping.yaml:2224",
+                "bvlc/mapping.yaml:2225",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2224", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2225", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2226",
+                "bvlc/mapping.yaml:2227",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2226", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2227", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2235",
+        "bvlc/mapping.yaml:2236",
         (
             Way(
-                "bvlc/mapping.yaml:2236",
+                "bvlc/mapping.yaml:2237",
                 rewrite="slope = in_shape(blobs[0], () if channel_shared else [bottom.shape[1]])\ntops[0] = PRelu(bottom, reshape(slope, [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2239",
+                        "bvlc/mapping.yaml:2240",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -3099,27 +3099,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2247",
+        "bvlc/mapping.yaml:2248",
         (
             Way(
-                "bvlc/mapping.yaml:2253",
+                "bvlc/mapping.yaml:2254",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2253", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2254", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2257",
+                "bvlc/mapping.yaml:2258",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2257", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2258", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2261",
+                "bvlc/mapping.yaml:2262",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2261", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2262", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2265",
+                "bvlc/mapping.yaml:2266",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2265", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2266", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -3129,49 +3129,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2275",
+        "bvlc/mapping.yaml:2276",
         (
             Way(
-                "bvlc/mapping.yaml:2276",
+                "bvlc/mapping.yaml:2277",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2280",
+        "bvlc/mapping.yaml:2281",
         (
             Way(
-                "bvlc/mapping.yaml:2281",
+                "bvlc/mapping.yaml:2282",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:2284",
-        (Way("bvlc/mapping.yaml:2285", hook="read_recurrent"),),
+        "bvlc/mapping.yaml:2285",
+        (Way("bvlc/mapping.yaml:2286", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2291",
+        "bvlc/mapping.yaml:2292",
         (
             Way(
-                "bvlc/mapping.yaml:2307",
+                "bvlc/mapping.yaml:2308",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[1], run), shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2307", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2308", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2309",
+                        "bvlc/mapping.yaml:2310",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2315",
+                "bvlc/mapping.yaml:2316",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[0], run), shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2315", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2316", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -3183,32 +3183,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2300",
+                "bvlc/mapping.yaml:2301",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2303",
+                "bvlc/mapping.yaml:2304",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2323",
-        (Way("bvlc/mapping.yaml:2324", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2324",
+        (Way("bvlc/mapping.yaml:2325", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2328",
-        (Way("bvlc/mapping.yaml:2329", rewrite=""),),
+        "bvlc/mapping.yaml:2329",
+        (Way("bvlc/mapping.yaml:2330", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2333",
+        "bvlc/mapping.yaml:2334",
         (
             Way(
-                "bvlc/mapping.yaml:2334",
+                "bvlc/mapping.yaml:2335",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -3217,12 +3217,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2340",
+                        "bvlc/mapping.yaml:2341",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2343",
+                        "bvlc/mapping.yaml:2344",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -3232,42 +3232,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2351",
+        "bvlc/mapping.yaml:2352",
         (
             Way(
-                "bvlc/mapping.yaml:2352",
+                "bvlc/mapping.yaml:2353",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2356",
-        (Way("bvlc/mapping.yaml:2357", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2357",
+        (Way("bvlc/mapping.yaml:2358", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2360",
+        "bvlc/mapping.yaml:2361",
         (
             Way(
-                "bvlc/mapping.yaml:2374",
+                "bvlc/mapping.yaml:2375",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2374", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2375", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2376",
+                "bvlc/mapping.yaml:2377",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2376", 'pool == "AVE" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2377", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2378",
+                "bvlc/mapping.yaml:2379",
                 rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2378", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2379", 'pool == "MAX"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2381",
+                "bvlc/mapping.yaml:2382",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2381", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2382", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -3275,63 +3275,63 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2367",
+                "bvlc/mapping.yaml:2368",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2370",
+                "bvlc/mapping.yaml:2371",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2392",
-        (Way("bvlc/mapping.yaml:2393", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2393",
+        (Way("bvlc/mapping.yaml:2394", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2397",
+        "bvlc/mapping.yaml:2398",
         (
             Way(
-                "bvlc/mapping.yaml:2398",
+                "bvlc/mapping.yaml:2399",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2401",
+        "bvlc/mapping.yaml:2402",
         (
             Way(
-                "bvlc/mapping.yaml:2402",
+                "bvlc/mapping.yaml:2403",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2404", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2405", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2173",
-        (Way("schemas/known_layers.yaml:2176", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2574",
+        (Way("schemas/known_layers.yaml:2577", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:211",
+        "schemas/known_layers.yaml:227",
         (
             Way(
-                "schemas/known_layers.yaml:214",
+                "schemas/known_layers.yaml:230",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:216",
+                        "schemas/known_layers.yaml:232",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:217", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:233", "min <= max", "min is more than max"),
                 ),
             ),
         ),
@@ -3354,14 +3354,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:18", rewrite="tops[0] = Atan(bottom)"),),
     ),
     "Ceil": Entry(
-        "schemas/known_layers.yaml:196",
-        (Way("schemas/known_layers.yaml:197", rewrite="tops[0] = Ceil(bottom)"),),
+        "schemas/known_layers.yaml:212",
+        (Way("schemas/known_layers.yaml:213", rewrite="tops[0] = Ceil(bottom)"),),
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:298",
+        "schemas/known_layers.yaml:484",
         (
             Way(
-                "schemas/known_layers.yaml:301",
+                "schemas/known_layers.yaml:487",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -3399,7 +3399,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:305",
+                        "schemas/known_layers.yaml:491",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -3408,65 +3408,73 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:473",
+        "schemas/known_layers.yaml:659",
         (
             Way(
-                "schemas/known_layers.yaml:475",
+                "schemas/known_layers.yaml:661",
                 rewrite="tops[0] = Div(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:476", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:662", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:506",
-        (Way("schemas/known_layers.yaml:507", rewrite="tops[0] = Floor(bottom)"),),
+        "schemas/known_layers.yaml:692",
+        (Way("schemas/known_layers.yaml:693", rewrite="tops[0] = Floor(bottom)"),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:590",
-        (Way("schemas/known_layers.yaml:592", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:776",
+        (Way("schemas/known_layers.yaml:778", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "Maximum": Entry(
-        "schemas/known_layers.yaml:871",
+        "schemas/known_layers.yaml:1097",
         (
             Way(
-                "schemas/known_layers.yaml:873",
+                "schemas/known_layers.yaml:1099",
                 rewrite="tops[0] = Max(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:874", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition(
+                        "schemas/known_layers.yaml:1100",
+                        "len(bottoms) == 2",
+                        "two bottoms are due",
+                    ),
                 ),
             ),
         ),
     ),
     "Minimum": Entry(
-        "schemas/known_layers.yaml:884",
+        "schemas/known_layers.yaml:1110",
         (
             Way(
-                "schemas/known_layers.yaml:886",
+                "schemas/known_layers.yaml:1112",
                 rewrite="tops[0] = Min(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:887", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition(
+                        "schemas/known_layers.yaml:1113",
+                        "len(bottoms) == 2",
+                        "two bottoms are due",
+                    ),
                 ),
             ),
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:1694",
+        "schemas/known_layers.yaml:2085",
         (
             Way(
-                "schemas/known_layers.yaml:1707",
+                "schemas/known_layers.yaml:2098",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:1707", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2098", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1709",
+                "schemas/known_layers.yaml:2100",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1709", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2100", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:1711",
+                        "schemas/known_layers.yaml:2102",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3480,44 +3488,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:1698", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2089", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:1699",
+                "schemas/known_layers.yaml:2090",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1700",
+                "schemas/known_layers.yaml:2091",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:1961",
-        (Way("schemas/known_layers.yaml:1962", rewrite="tops[0] = Round(bottom)"),),
+        "schemas/known_layers.yaml:2362",
+        (Way("schemas/known_layers.yaml:2363", rewrite="tops[0] = Round(bottom)"),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2016",
-        (Way("schemas/known_layers.yaml:2017", rewrite="tops[0] = Sin(bottom)"),),
+        "schemas/known_layers.yaml:2417",
+        (Way("schemas/known_layers.yaml:2418", rewrite="tops[0] = Sin(bottom)"),),
     ),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2023",
-        (Way("schemas/known_layers.yaml:2024", rewrite="tops[0] = Softplus(bottom)"),),
+        "schemas/known_layers.yaml:2424",
+        (Way("schemas/known_layers.yaml:2425", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2030",
-        (Way("schemas/known_layers.yaml:2031", rewrite="tops[0] = Softsign(bottom)"),),
+        "schemas/known_layers.yaml:2431",
+        (Way("schemas/known_layers.yaml:2432", rewrite="tops[0] = Softsign(bottom)"),),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2110",
+        "schemas/known_layers.yaml:2511",
         (
             Way(
-                "schemas/known_layers.yaml:2112",
+                "schemas/known_layers.yaml:2513",
                 rewrite="tops[0] = Sub(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2113",
+                        "schemas/known_layers.yaml:2514",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3526,10 +3534,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:660",
+        "schemas/known_layers.yaml:886",
         (
             Way(
-                "schemas/known_layers.yaml:662",
+                "schemas/known_layers.yaml:888",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3539,32 +3547,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:671",
+                        "schemas/known_layers.yaml:897",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:672",
+                        "schemas/known_layers.yaml:898",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:673",
+                        "schemas/known_layers.yaml:899",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:674",
+                        "schemas/known_layers.yaml:900",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:675",
+                        "schemas/known_layers.yaml:901",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:676",
+                        "schemas/known_layers.yaml:902",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3574,15 +3582,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:1998",
+        "schemas/known_layers.yaml:2399",
         (
             Way(
-                "schemas/known_layers.yaml:2000",
+                "schemas/known_layers.yaml:2401",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2006",
+                        "schemas/known_layers.yaml:2407",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3592,10 +3600,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2432",
+        "schemas/known_layers.yaml:2833",
         (
             Way(
-                "schemas/known_layers.yaml:2434",
+                "schemas/known_layers.yaml:2835",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3604,17 +3612,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2435",
+                        "schemas/known_layers.yaml:2836",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2436",
+                        "schemas/known_layers.yaml:2837",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2437",
+                        "schemas/known_layers.yaml:2838",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3623,14 +3631,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1203",
+        "schemas/known_layers.yaml:1476",
         (
             Way(
-                "schemas/known_layers.yaml:1205",
+                "schemas/known_layers.yaml:1478",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1208",
+                        "schemas/known_layers.yaml:1481",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3640,20 +3648,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1009",
+        "schemas/known_layers.yaml:1235",
         (
             Way(
-                "schemas/known_layers.yaml:1011",
+                "schemas/known_layers.yaml:1237",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1015",
+                        "schemas/known_layers.yaml:1241",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1017",
+                        "schemas/known_layers.yaml:1243",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3663,14 +3671,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:283",
+        "schemas/known_layers.yaml:469",
         (
             Way(
-                "schemas/known_layers.yaml:285",
+                "schemas/known_layers.yaml:471",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:286",
+                        "schemas/known_layers.yaml:472",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3679,15 +3687,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2286",
+        "schemas/known_layers.yaml:2687",
         (
             Way(
-                "schemas/known_layers.yaml:2288",
+                "schemas/known_layers.yaml:2689",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2289",
+                        "schemas/known_layers.yaml:2690",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3696,24 +3704,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeNearestNeighbor": Entry(
-        "schemas/known_layers.yaml:1854",
+        "schemas/known_layers.yaml:2255",
         (
             Way(
-                "schemas/known_layers.yaml:1864",
+                "schemas/known_layers.yaml:2265",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:1864", "align_corners"),),
+                conditions=(Condition("schemas/known_layers.yaml:2265", "align_corners"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1866",
+                "schemas/known_layers.yaml:2267",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:1866", "half_pixel_centers"),),
+                conditions=(Condition("schemas/known_layers.yaml:2267", "half_pixel_centers"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1868",
+                "schemas/known_layers.yaml:2269",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1868",
+                        "schemas/known_layers.yaml:2269",
                         "not align_corners and not half_pixel_centers",
                     ),
                 ),
@@ -3725,31 +3733,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1857",
+                "schemas/known_layers.yaml:2258",
                 'bottom.rank == 4 and (data_format == "NCHW" or data_format == "NHWC")',
                 "data_format must be NCHW or NHWC, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:1858",
+                "schemas/known_layers.yaml:2259",
                 "not (align_corners and half_pixel_centers)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:1859",
+                "schemas/known_layers.yaml:2260",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2039",
+        "schemas/known_layers.yaml:2440",
         (
             Way(
-                "schemas/known_layers.yaml:2041",
+                "schemas/known_layers.yaml:2442",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2042",
+                        "schemas/known_layers.yaml:2443",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3758,10 +3766,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1104",
+        "schemas/known_layers.yaml:1330",
         (
             Way(
-                "schemas/known_layers.yaml:1106",
+                "schemas/known_layers.yaml:1332",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3769,7 +3777,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1107",
+                        "schemas/known_layers.yaml:1333",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
@@ -3778,15 +3786,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Stack": Entry(
-        "schemas/known_layers.yaml:2070",
+        "schemas/known_layers.yaml:2471",
         (
             Way(
-                "schemas/known_layers.yaml:2072",
+                "schemas/known_layers.yaml:2473",
                 rewrite="tops[0] = Concat(*[Unsqueeze(b, axes=[along]) for b in bottoms], axis=along)",
                 let=(("along", "axis_of(axis, bottoms[0].rank + 1)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2073",
+                        "schemas/known_layers.yaml:2474",
                         "all([b.shape == bottoms[0].shape for b in bottoms])",
                         "all bottoms have one shape",
                     ),
@@ -3795,24 +3803,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeBilinear": Entry(
-        "schemas/known_layers.yaml:1813",
+        "schemas/known_layers.yaml:2214",
         (
             Way(
-                "schemas/known_layers.yaml:1823",
+                "schemas/known_layers.yaml:2224",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners" if align_corners else "half_pixel")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1823",
+                        "schemas/known_layers.yaml:2224",
                         "align_corners or half_pixel_centers or pytorch_half_pixel",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1825",
+                "schemas/known_layers.yaml:2226",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="asymmetric")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1825",
+                        "schemas/known_layers.yaml:2226",
                         "not align_corners and not half_pixel_centers and not pytorch_half_pixel",
                     ),
                 ),
@@ -3823,91 +3831,91 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1816",
+                "schemas/known_layers.yaml:2217",
                 'bottom.rank == 4 and data_format == "NCHW"',
                 "data_format must be NCHW, the order of Caffe's blobs, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:1817",
+                "schemas/known_layers.yaml:2218",
                 "not (align_corners and half_pixel_centers or align_corners and pytorch_half_pixel or half_pixel_centers and pytorch_half_pixel)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:1819",
+                "schemas/known_layers.yaml:2220",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:1639",
+        "schemas/known_layers.yaml:1994",
         (
             Way(
-                "schemas/known_layers.yaml:1641",
+                "schemas/known_layers.yaml:1996",
                 rewrite="tops[0] = ReduceSum(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1642", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1997", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:1575",
+        "schemas/known_layers.yaml:1930",
         (
             Way(
-                "schemas/known_layers.yaml:1577",
+                "schemas/known_layers.yaml:1932",
                 rewrite="tops[0] = ReduceMax(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1578", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1933", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:1607",
+        "schemas/known_layers.yaml:1962",
         (
             Way(
-                "schemas/known_layers.yaml:1609",
+                "schemas/known_layers.yaml:1964",
                 rewrite="tops[0] = ReduceMin(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1610", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1965", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:1623",
+        "schemas/known_layers.yaml:1978",
         (
             Way(
-                "schemas/known_layers.yaml:1625",
+                "schemas/known_layers.yaml:1980",
                 rewrite="tops[0] = ReduceProd(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1626", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1981", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:1591",
+        "schemas/known_layers.yaml:1946",
         (
             Way(
-                "schemas/known_layers.yaml:1593",
+                "schemas/known_layers.yaml:1948",
                 rewrite="tops[0] = ReduceMean(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1594", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1949", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "SeLU": Entry(
-        "schemas/known_layers.yaml:1985",
+        "schemas/known_layers.yaml:2386",
         (
             Way(
-                "schemas/known_layers.yaml:1987",
+                "schemas/known_layers.yaml:2388",
                 rewrite="tops[0] = Selu(bottom, alpha=alpha, gamma=lambda_)",
             ),
         ),
     ),
     "Unstack": Entry(
-        "schemas/known_layers.yaml:2229",
+        "schemas/known_layers.yaml:2630",
         (
             Way(
-                "schemas/known_layers.yaml:2231",
+                "schemas/known_layers.yaml:2632",
                 rewrite="tops = [Squeeze(Slice(bottom, starts=[i], ends=[i + 1], axes=[along]), axes=[along]) for i in range(len(tops))]",
                 let=(("along", "axis_of(axis, bottom.rank)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2234",
+                        "schemas/known_layers.yaml:2635",
                         "num in [0, bottom.shape[along]] and len(tops) == bottom.shape[along]",
                         "there is a top for each place along the axis",
                     ),
@@ -3916,10 +3924,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MirrorPad": Entry(
-        "schemas/known_layers.yaml:900",
+        "schemas/known_layers.yaml:1126",
         (
             Way(
-                "schemas/known_layers.yaml:902",
+                "schemas/known_layers.yaml:1128",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, mode=how, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3928,17 +3936,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:903",
+                        "schemas/known_layers.yaml:1129",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:904",
+                        "schemas/known_layers.yaml:1130",
                         'mode in ["CONSTANT", "REFLECT", "EDGE"]',
                         "mode is CONSTANT, REFLECT or EDGE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:905",
+                        "schemas/known_layers.yaml:1131",
                         'mode == "CONSTANT" or constant_values == 0',
                         "constant_values is for CONSTANT",
                     ),
@@ -3947,16 +3955,16 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ExpandDimsND": Entry(
-        "schemas/known_layers.yaml:488",
+        "schemas/known_layers.yaml:674",
         (
             Way(
-                "schemas/known_layers.yaml:490",
+                "schemas/known_layers.yaml:676",
                 rewrite="tops[0] = Unsqueeze(bottom, axes=add(places, [i for i in range(len(places))]))",
                 let=(("places", "[a if a >= 0 else a + bottom.rank + 1 for a in axis]"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:491", "len(axis) > 0", "axis is due"),
+                    Condition("schemas/known_layers.yaml:677", "len(axis) > 0", "axis is due"),
                     Condition(
-                        "schemas/known_layers.yaml:492",
+                        "schemas/known_layers.yaml:678",
                         "all([places[i] <= places[i + 1] for i in range(len(places) - 1)])",
                         "axis must rise",
                     ),
@@ -3965,29 +3973,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2054",
+        "schemas/known_layers.yaml:2455",
         (
             Way(
-                "schemas/known_layers.yaml:2056",
+                "schemas/known_layers.yaml:2457",
                 rewrite="tops[0] = Squeeze(bottom, axes=axis)",
-                conditions=(Condition("schemas/known_layers.yaml:2057", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2458", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "StridedSlice": Entry(
-        "schemas/known_layers.yaml:2091",
+        "schemas/known_layers.yaml:2492",
         (
             Way(
-                "schemas/known_layers.yaml:2093",
+                "schemas/known_layers.yaml:2494",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=end, axes=axes, steps=strides if len(strides) > 0 else ones(len(axes)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2094",
+                        "schemas/known_layers.yaml:2495",
                         "len(axes) > 0 and len(begin) == len(axes) and len(end) == len(axes) and len(strides) in [0, len(axes)]",
                         "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2095",
+                        "schemas/known_layers.yaml:2496",
                         "min(begin) >= 0",
                         "begin is counted from the front",
                     ),
@@ -3996,22 +4004,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Piece": Entry(
-        "schemas/known_layers.yaml:1222",
+        "schemas/known_layers.yaml:1495",
         (
             Way(
-                "schemas/known_layers.yaml:1224",
+                "schemas/known_layers.yaml:1497",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=ends, axes=[i for i in range(bottom.rank)])",
                 let=(
                     ("ends", "[b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape)]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1225",
+                        "schemas/known_layers.yaml:1498",
                         "len(begin) == bottom.rank and len(size) == bottom.rank",
                         "begin and size are due for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1226",
+                        "schemas/known_layers.yaml:1499",
                         "min(begin) >= 0 and all([n > 0 or n == -1 for n in size])",
                         "begin is not negative, size is positive, or -1 for all that is left",
                     ),
@@ -4020,10 +4028,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:525",
+        "schemas/known_layers.yaml:711",
         (
             Way(
-                "schemas/known_layers.yaml:527",
+                "schemas/known_layers.yaml:713",
                 rewrite="tops[0] = Gemm(bottoms[0], bottoms[1], bottoms[2], alpha=alpha, beta=beta, transA=transA, transB=transB)",
                 let=(
                     ("rows", "bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]"),
@@ -4031,17 +4039,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:531",
+                        "schemas/known_layers.yaml:717",
                         "len(bottoms) == 3 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices and what is added are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:532",
+                        "schemas/known_layers.yaml:718",
                         "transA <= 1 and transB <= 1",
                         "transA and transB are 0 or 1",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:533",
+                        "schemas/known_layers.yaml:719",
                         "bottoms[2].shape in [[rows, columns], [rows, 1], [1, columns], [1]]",
                         "what is added has the shape of the product, one of its sides, or is one number",
                     ),
@@ -4050,95 +4058,95 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1511",
+        "schemas/known_layers.yaml:1866",
         (
             Way(
-                "schemas/known_layers.yaml:1513",
+                "schemas/known_layers.yaml:1868",
                 rewrite="tops[0] = ReduceL1(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1514", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1869", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1527",
+        "schemas/known_layers.yaml:1882",
         (
             Way(
-                "schemas/known_layers.yaml:1529",
+                "schemas/known_layers.yaml:1884",
                 rewrite="tops[0] = ReduceL2(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1530", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1885", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceLogsumexp": Entry(
-        "schemas/known_layers.yaml:1559",
+        "schemas/known_layers.yaml:1914",
         (
             Way(
-                "schemas/known_layers.yaml:1561",
+                "schemas/known_layers.yaml:1916",
                 rewrite="tops[0] = ReduceLogSumExp(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1562", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1917", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:568",
+        "schemas/known_layers.yaml:754",
         (
             Way(
-                "schemas/known_layers.yaml:570",
+                "schemas/known_layers.yaml:756",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "ThresholdedReLU": Entry(
-        "schemas/known_layers.yaml:2189",
+        "schemas/known_layers.yaml:2590",
         (
             Way(
-                "schemas/known_layers.yaml:2190",
+                "schemas/known_layers.yaml:2591",
                 rewrite="tops[0] = ThresholdedRelu(bottom, alpha=alpha)",
             ),
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:1911",
+        "schemas/known_layers.yaml:2312",
         (
             Way(
-                "schemas/known_layers.yaml:1913",
+                "schemas/known_layers.yaml:2314",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:1914", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2315", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:756",
+        "schemas/known_layers.yaml:982",
         (
             Way(
-                "schemas/known_layers.yaml:758",
+                "schemas/known_layers.yaml:984",
                 rewrite="tops[0] = LpNormalization(bottom, axis=axis_of(axis[0], bottom.rank), p=p)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:759", "len(axis) == 1", "one axis is due"),
-                    Condition("schemas/known_layers.yaml:760", "p in [1, 2]", "p is 1 or 2"),
+                    Condition("schemas/known_layers.yaml:985", "len(axis) == 1", "one axis is due"),
+                    Condition("schemas/known_layers.yaml:986", "p in [1, 2]", "p is 1 or 2"),
                 ),
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:828",
+        "schemas/known_layers.yaml:1054",
         (
             Way(
-                "schemas/known_layers.yaml:830",
+                "schemas/known_layers.yaml:1056",
                 rewrite="a = Transpose(bottoms[0], perm=swap) if transpose_a else bottoms[0]\nb = Transpose(bottoms[1], perm=swap) if transpose_b else bottoms[1]\ntops[0] = MatMul(a, b)",
                 let=(
                     ("swap", "[i for i in range(bottoms[0].rank - 2)] + [bottoms[0].rank - 1, bottoms[0].rank - 2]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:831",
+                        "schemas/known_layers.yaml:1057",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank >= 2",
                         "two bottoms with as many axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:832",
+                        "schemas/known_layers.yaml:1058",
                         "bottoms[0].shape[:bottoms[0].rank - 2] == bottoms[1].shape[:bottoms[1].rank - 2]",
                         "the batches must be equal",
                     ),
@@ -4147,14 +4155,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "GatherV2": Entry(
-        "schemas/known_layers.yaml:515",
+        "schemas/known_layers.yaml:701",
         (
             Way(
-                "schemas/known_layers.yaml:517",
+                "schemas/known_layers.yaml:703",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=axis_of(axis, bottoms[0].rank))',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:518",
+                        "schemas/known_layers.yaml:704",
                         "len(bottoms) == 2 and not batch_flag",
                         "two bottoms are due, data and indices; batch_flag is not known",
                     ),
@@ -4163,28 +4171,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ScaledTanH": Entry(
-        "schemas/known_layers.yaml:1970",
+        "schemas/known_layers.yaml:2371",
         (
             Way(
-                "schemas/known_layers.yaml:1972",
+                "schemas/known_layers.yaml:2373",
                 rewrite="tops[0] = Mul(Tanh(Mul(bottom, beta)), alpha)",
             ),
         ),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:743",
+        "schemas/known_layers.yaml:969",
         (
             Way(
-                "schemas/known_layers.yaml:745",
+                "schemas/known_layers.yaml:971",
                 rewrite="tops[0] = LogSoftmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "LayerNorm": Entry(
-        "schemas/known_layers.yaml:720",
+        "schemas/known_layers.yaml:946",
         (
             Way(
-                "schemas/known_layers.yaml:722",
+                "schemas/known_layers.yaml:948",
                 rewrite="tops[0] = LayerNormalization(bottom, factor, offset, axis=1, epsilon=eps)",
                 let=(
                     ("own", "bottom.shape[1:]"),
@@ -4193,7 +4201,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:723",
+                        "schemas/known_layers.yaml:949",
                         "len(blobs) == (2 if elementwise_affine else 0)",
                         "elementwise_affine and the number of blobs do not fit",
                     ),
@@ -4202,19 +4210,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:1947",
+        "schemas/known_layers.yaml:2348",
         (
             Way(
-                "schemas/known_layers.yaml:1949",
+                "schemas/known_layers.yaml:2350",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:2352",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1952",
+                        "schemas/known_layers.yaml:2353",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

@@ -319,7 +319,7 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (schemas/known_layers.yaml:403)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:589)."""
     bottom = r.one_bottom()
     dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
     scale_train = param.scale_train if param.scale_train is not None else True
@@ -641,7 +641,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
     across_channels = param.across_channels if param.across_channels is not None else False
     eps = param.eps if param.eps is not None else 1e-09
     if not bottom.rank <= 4:
-        raise Refused("MVN takes blobs of up to four axes", "bvlc/mapping.yaml:2128")
+        raise Refused("MVN takes blobs of up to four axes", "bvlc/mapping.yaml:2129")
     if not normalize_variance:
         sizes = bottom.shape[:] + lib.ones(max(0, 4 - bottom.rank))
         axes = (1, 2, 3) if across_channels else (2, 3)
@@ -663,7 +663,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_parameter(r: Read, param: layers.Parameter) -> None:
-    """What layer Parameter computes (bvlc/mapping.yaml:2146)."""
+    """What layer Parameter computes (bvlc/mapping.yaml:2147)."""
     blobs = r.blobs
     shape = param.shape if param.shape is not None else layers.BlobShape()
     r.top(0, r.value(hub.Identity(), (lib.reshape(blobs[0], shape.dim),)))
@@ -691,39 +691,39 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
     pad_t = param.pad_t if param.pad_t is not None else 0
     pad_b = param.pad_b if param.pad_b is not None else 0
     if bottom.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:2161")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:2162")
     if not (global_pooling or (param.kernel_size is not None) != (param.kernel_h is not None and param.kernel_w is not None)):
-        raise Refused("the window is kernel_size, or kernel_h and kernel_w", "bvlc/mapping.yaml:2164")
+        raise Refused("the window is kernel_size, or kernel_h and kernel_w", "bvlc/mapping.yaml:2165")
     if (param.pad_h is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2167")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2168")
     if (param.pad is not None and param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2167")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2168")
     if (param.stride_h is not None) != (param.stride_w is not None):
-        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2170")
+        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2171")
     if (param.stride is not None and param.stride_h is not None):
-        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2170")
+        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2171")
     if not stride > 0:
-        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2173")
+        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2174")
     if not (param.stride_h is None or (stride_h > 0 and stride_w > 0)):
-        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2173")
+        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2174")
     if not (not global_pooling or (param.kernel_size is None and param.kernel_h is None and param.kernel_w is None)):
-        raise Refused("global pooling has no window size", "bvlc/mapping.yaml:2176")
+        raise Refused("global pooling has no window size", "bvlc/mapping.yaml:2177")
     if not (not global_pooling or (max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1)):
-        raise Refused("global pooling has no padding or stride", "bvlc/mapping.yaml:2179")
+        raise Refused("global pooling has no padding or stride", "bvlc/mapping.yaml:2180")
     sizes = bottom.shape[2:]
     k = sizes if global_pooling else lib.spatial(kernel_size, kernel_h, kernel_w, 0, 2)
     if not all(tuple(size > 0 for size in k)):
-        raise Refused("the window has no size", "bvlc/mapping.yaml:2182")
+        raise Refused("the window has no size", "bvlc/mapping.yaml:2183")
     s = lib.ones(2) if global_pooling else lib.spatial(stride, stride_h, stride_w, 1, 2)
     p = lib.zeros(2) if global_pooling else lib.spatial(pad, pad_h, pad_w, 0, 2)
     inside = lib.caffe_windows_inside(sizes, k, s, p) if ceil_mode else all(tuple(a < b for a, b in zip(p, k, strict=True)))
     if not inside:
         raise Refused(
             "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
-            "bvlc/mapping.yaml:2185",
+            "bvlc/mapping.yaml:2186",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1289")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1562")
     if round_mode == "FLOOR" and param.ceil_mode is None:
         if ceil_mode:
             raise Refused(
@@ -822,7 +822,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
 
 
 def read_power(r: Read, param: layers.Power) -> None:
-    """What layer Power computes (bvlc/mapping.yaml:2220)."""
+    """What layer Power computes (bvlc/mapping.yaml:2221)."""
     bottom = r.one_bottom()
     power = param.power if param.power is not None else 1.0
     scale = param.scale if param.scale is not None else 1.0
@@ -835,16 +835,16 @@ def read_power(r: Read, param: layers.Power) -> None:
         shifted = scaled if shift == 0 else r.value(hub.Add(), (scaled, shift))
         r.top(0, shifted if power == 1 else r.value(hub.Pow(), (shifted, power)))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2220")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2221")
 
 
 def read_p_re_lu(r: Read, param: layers.PReLU) -> None:
-    """What layer PReLU computes (bvlc/mapping.yaml:2235)."""
+    """What layer PReLU computes (bvlc/mapping.yaml:2236)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if not 2 <= bottom.rank <= 4:
-        raise Refused("PReLU takes blobs of two to four axes", "bvlc/mapping.yaml:2239")
+        raise Refused("PReLU takes blobs of two to four axes", "bvlc/mapping.yaml:2240")
     slope = lib.in_shape(blobs[0], () if channel_shared else (bottom.shape[1],))
     r.top(
         0,
@@ -859,7 +859,7 @@ def read_p_re_lu(r: Read, param: layers.PReLU) -> None:
 
 
 def read_reduction(r: Read, param: layers.Reduction) -> None:
-    """What layer Reduction computes (bvlc/mapping.yaml:2247)."""
+    """What layer Reduction computes (bvlc/mapping.yaml:2248)."""
     bottom = r.one_bottom()
     operation = param.operation if param.operation is not None else "SUM"
     axis = param.axis if param.axis is not None else 0
@@ -888,11 +888,11 @@ def read_reduction(r: Read, param: layers.Reduction) -> None:
         y = r.value(hub.ReduceMean(axes=axes, keepdims=0), (bottom,))
         r.top(0, y if coeff == 1 else r.value(hub.Mul(), (y, coeff)))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2247")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2248")
 
 
 def read_re_lu(r: Read, param: layers.ReLU) -> None:
-    """What layer ReLU computes (bvlc/mapping.yaml:2275)."""
+    """What layer ReLU computes (bvlc/mapping.yaml:2276)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     r.top(
@@ -906,7 +906,7 @@ def read_re_lu(r: Read, param: layers.ReLU) -> None:
 
 
 def read_reshape(r: Read, param: layers.Reshape) -> None:
-    """What layer Reshape computes (bvlc/mapping.yaml:2280)."""
+    """What layer Reshape computes (bvlc/mapping.yaml:2281)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
@@ -921,12 +921,12 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
 
 
 def read_rnn(r: Read, param: layers.RNN) -> None:
-    """What layer RNN computes (bvlc/mapping.yaml:2284)."""
+    """What layer RNN computes (bvlc/mapping.yaml:2285)."""
     bvlc_hooks.read_recurrent(r, param)
 
 
 def read_scale(r: Read, param: layers.Scale) -> None:
-    """What layer Scale computes (bvlc/mapping.yaml:2291)."""
+    """What layer Scale computes (bvlc/mapping.yaml:2292)."""
     bottoms = r.bottoms
     blobs = r.blobs
     axis = param.axis if param.axis is not None else 1
@@ -936,12 +936,12 @@ def read_scale(r: Read, param: layers.Scale) -> None:
     rest = bottoms[0].shape[start:]
     run = lib.own_shape(blobs[0], rest if num_axes == -1 else rest[:num_axes]) if len(bottoms) == 1 else bottoms[1].shape[:]
     if bottoms[0].shape[start : start + len(run)] != run:
-        raise Refused("the scale does not fit the axes of the first bottom", "bvlc/mapping.yaml:2300")
+        raise Refused("the scale does not fit the axes of the first bottom", "bvlc/mapping.yaml:2301")
     if len(blobs) != 2 - len(bottoms) + (1 if bias_term else 0):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2303")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2304")
     if len(bottoms) == 1:
         if not (num_axes == -1 or num_axes == len(run)):
-            raise Refused("num_axes is not the rank of the scale blob", "bvlc/mapping.yaml:2309")
+            raise Refused("num_axes is not the rank of the scale blob", "bvlc/mapping.yaml:2310")
         shape = run + lib.ones(bottoms[0].rank - start - len(run))
         scaled = r.value(hub.Mul(), (bottoms[0], lib.reshape(blobs[0], shape)))
         r.top(
@@ -965,71 +965,71 @@ def read_scale(r: Read, param: layers.Scale) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2291")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2292")
 
 
 def read_sigmoid(r: Read, param: layers.Sigmoid) -> None:
-    """What layer Sigmoid computes (bvlc/mapping.yaml:2323)."""
+    """What layer Sigmoid computes (bvlc/mapping.yaml:2324)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sigmoid(), (bottom,)))
 
 
 def read_silence(r: Read, param: layers.Silence) -> None:
-    """What layer Silence computes (bvlc/mapping.yaml:2328)."""
+    """What layer Silence computes (bvlc/mapping.yaml:2329)."""
 
 
 def read_slice(r: Read, param: layers.Slice) -> None:
-    """What layer Slice computes (bvlc/mapping.yaml:2333)."""
+    """What layer Slice computes (bvlc/mapping.yaml:2334)."""
     tops = r.tops
     bottom = r.one_bottom()
     slice_dim = param.slice_dim if param.slice_dim is not None else 1
     slice_point = param.slice_point
     axis = param.axis if param.axis is not None else 1
     if (param.slice_dim is not None and param.axis is not None):
-        raise Refused("axis and slice_dim are given", "bvlc/mapping.yaml:2340")
+        raise Refused("axis and slice_dim are given", "bvlc/mapping.yaml:2341")
     along = lib.axis_of(slice_dim if param.slice_dim is not None else axis, bottom.rank)
     size = bottom.shape[along]
     parts = lib.pieces(slice_point, size) if param.slice_point != () else lib.equal_pieces(size, len(tops))
     if len(parts) != len(tops):
         raise Refused(
             "the slice points do not cut the axis into one piece for each top",
-            "bvlc/mapping.yaml:2343",
+            "bvlc/mapping.yaml:2344",
         )
     if not all(tuple(part > 0 for part in parts)):
         raise Refused(
             "the slice points do not cut the axis into one piece for each top",
-            "bvlc/mapping.yaml:2343",
+            "bvlc/mapping.yaml:2344",
         )
     r.all_tops(r.values(hub.Split(axis=along, split=parts), (bottom,), len(tops)))
 
 
 def read_softmax(r: Read, param: layers.Softmax) -> None:
-    """What layer Softmax computes (bvlc/mapping.yaml:2351)."""
+    """What layer Softmax computes (bvlc/mapping.yaml:2352)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     r.top(0, r.value(hub.Softmax(axis=lib.axis_of(axis, bottom.rank)), (bottom,)))
 
 
 def read_split(r: Read, param: layers.Split) -> None:
-    """What layer Split computes (bvlc/mapping.yaml:2356)."""
+    """What layer Split computes (bvlc/mapping.yaml:2357)."""
     tops = r.tops
     bottom = r.one_bottom()
     r.all_tops([r.value(hub.Identity(), (bottom,)) for top in tops])
 
 
 def read_spp(r: Read, param: layers.SPP) -> None:
-    """What layer SPP computes (bvlc/mapping.yaml:2360)."""
+    """What layer SPP computes (bvlc/mapping.yaml:2361)."""
     bottom = r.one_bottom()
     pyramid_height = param.pyramid_height if param.pyramid_height is not None else 0
     pool = param.pool if param.pool is not None else "MAX"
     if bottom.rank != 4:
-        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2367")
+        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2368")
     if not pyramid_height > 0:
-        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2367")
+        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2368")
     sizes = bottom.shape[2:]
     levels = lib.pyramid_windows(sizes, pyramid_height)
     if not all(tuple(lib.caffe_windows_inside(sizes, k, k, p) for k, p in levels)):
-        raise Refused("a level has more bins than the bottom has places", "bvlc/mapping.yaml:2370")
+        raise Refused("a level has more bins than the bottom has places", "bvlc/mapping.yaml:2371")
     if pool == "MAX" and pyramid_height == 1:
         r.top(0, r.value(hub.GlobalMaxPool(), (bottom,)))
         return
@@ -1078,17 +1078,17 @@ def read_spp(r: Read, param: layers.SPP) -> None:
             ),
         )
         return
-    raise Refused("MAX or AVE", "bvlc/mapping.yaml:2360")
+    raise Refused("MAX or AVE", "bvlc/mapping.yaml:2361")
 
 
 def read_tan_h(r: Read, param: layers.TanH) -> None:
-    """What layer TanH computes (bvlc/mapping.yaml:2392)."""
+    """What layer TanH computes (bvlc/mapping.yaml:2393)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Tanh(), (bottom,)))
 
 
 def read_threshold(r: Read, param: layers.Threshold) -> None:
-    """What layer Threshold computes (bvlc/mapping.yaml:2397)."""
+    """What layer Threshold computes (bvlc/mapping.yaml:2398)."""
     bottom = r.one_bottom()
     threshold = param.threshold if param.threshold is not None else 0.0
     r.top(
@@ -1101,14 +1101,14 @@ def read_threshold(r: Read, param: layers.Threshold) -> None:
 
 
 def read_tile(r: Read, param: layers.Tile) -> None:
-    """What layer Tile computes (bvlc/mapping.yaml:2401)."""
+    """What layer Tile computes (bvlc/mapping.yaml:2402)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     tiles = param.tiles if param.tiles is not None else 0
     if param.tiles is None:
-        raise Refused("tiles must be given", "bvlc/mapping.yaml:2404")
+        raise Refused("tiles must be given", "bvlc/mapping.yaml:2405")
     if not tiles > 0:
-        raise Refused("tiles must be given", "bvlc/mapping.yaml:2404")
+        raise Refused("tiles must be given", "bvlc/mapping.yaml:2405")
     r.top(
         0,
         r.value(
@@ -1121,23 +1121,23 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2173)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2574)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:211)."""
+    """What layer Clip computes (schemas/known_layers.yaml:227)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:216")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:232")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:216")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:232")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:217")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:233")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
@@ -1156,13 +1156,13 @@ def read_atan(r: Read, param: layers.Atan) -> None:
 
 
 def read_ceil(r: Read, param: layers.Ceil) -> None:
-    """What layer Ceil computes (schemas/known_layers.yaml:196)."""
+    """What layer Ceil computes (schemas/known_layers.yaml:212)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Ceil(), (bottom,)))
 
 
 def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> None:
-    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:298)."""
+    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:484)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1198,7 +1198,7 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
     if not all(tuple(o > 0 for o in lib.window_count(bottom.shape[lead + 1 :], k, s, p, d))):
         raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1834")
     if num_output != bottom.shape[lead]:
-        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:305")
+        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:491")
     x = (
         bottom
         if lead == 1
@@ -1214,54 +1214,54 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_div(r: Read, param: layers.Div) -> None:
-    """What layer Div computes (schemas/known_layers.yaml:473)."""
+    """What layer Div computes (schemas/known_layers.yaml:659)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:476")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:662")
     r.top(0, r.value(hub.Div(), (bottoms[0], bottoms[1])))
 
 
 def read_floor(r: Read, param: layers.Floor) -> None:
-    """What layer Floor computes (schemas/known_layers.yaml:506)."""
+    """What layer Floor computes (schemas/known_layers.yaml:692)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Floor(), (bottom,)))
 
 
 def read_hard_swish(r: Read, param: layers.HardSwish) -> None:
-    """What layer HardSwish computes (schemas/known_layers.yaml:590)."""
+    """What layer HardSwish computes (schemas/known_layers.yaml:776)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_maximum(r: Read, param: layers.Maximum) -> None:
-    """What layer Maximum computes (schemas/known_layers.yaml:871)."""
+    """What layer Maximum computes (schemas/known_layers.yaml:1097)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:874")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1100")
     r.top(0, r.value(hub.Max(), (bottoms[0], bottoms[1])))
 
 
 def read_minimum(r: Read, param: layers.Minimum) -> None:
-    """What layer Minimum computes (schemas/known_layers.yaml:884)."""
+    """What layer Minimum computes (schemas/known_layers.yaml:1110)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:887")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1113")
     r.top(0, r.value(hub.Min(), (bottoms[0], bottoms[1])))
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:1694)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2085)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:1698")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2089")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1699")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2090")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:1700")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2091")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1269,9 +1269,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1711")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2102")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:1711")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2102")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1281,43 +1281,43 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1694")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2085")
 
 
 def read_round(r: Read, param: layers.Round) -> None:
-    """What layer Round computes (schemas/known_layers.yaml:1961)."""
+    """What layer Round computes (schemas/known_layers.yaml:2362)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Round(), (bottom,)))
 
 
 def read_sin(r: Read, param: layers.Sin) -> None:
-    """What layer Sin computes (schemas/known_layers.yaml:2016)."""
+    """What layer Sin computes (schemas/known_layers.yaml:2417)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sin(), (bottom,)))
 
 
 def read_softplus(r: Read, param: layers.Softplus) -> None:
-    """What layer Softplus computes (schemas/known_layers.yaml:2023)."""
+    """What layer Softplus computes (schemas/known_layers.yaml:2424)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softplus(), (bottom,)))
 
 
 def read_softsign(r: Read, param: layers.Softsign) -> None:
-    """What layer Softsign computes (schemas/known_layers.yaml:2030)."""
+    """What layer Softsign computes (schemas/known_layers.yaml:2431)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softsign(), (bottom,)))
 
 
 def read_sub(r: Read, param: layers.Sub) -> None:
-    """What layer Sub computes (schemas/known_layers.yaml:2110)."""
+    """What layer Sub computes (schemas/known_layers.yaml:2511)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2113")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2514")
     r.top(0, r.value(hub.Sub(), (bottoms[0], bottoms[1])))
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:660)."""
+    """What layer Interp computes (schemas/known_layers.yaml:886)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1328,27 +1328,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     full_zoom_factor = param.full_zoom_factor if param.full_zoom_factor is not None else 1
     align_corners = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:671")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:897")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:898")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:672")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:898")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:673")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:899")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:900")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:900")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:674")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:900")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:675")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:901")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:676")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:902")
     part = (
         r.value(
             hub.Slice(
@@ -1376,14 +1376,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:1998)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2399)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2407")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2006")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2407")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1396,7 +1396,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2432)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2833)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1408,12 +1408,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2435",
+            "schemas/known_layers.yaml:2836",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2435",
+            "schemas/known_layers.yaml:2836",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1421,10 +1421,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2436",
+            "schemas/known_layers.yaml:2837",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2437")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2838")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1441,16 +1441,16 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1203)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1476)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1208")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1481")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1009)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1235)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1458,9 +1458,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = param.add_eps_before_sqrt if param.add_eps_before_sqrt is not None else True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1015")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1241")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1017")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1243")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1483,23 +1483,23 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_depth_to_space(r: Read, param: layers.DepthToSpace) -> None:
-    """What layer DepthToSpace computes (schemas/known_layers.yaml:283)."""
+    """What layer DepthToSpace computes (schemas/known_layers.yaml:469)."""
     bottom = r.one_bottom()
     block_size = param.block_size if param.block_size is not None else 0
     data_format = param.data_format if param.data_format is not None else "NHWC"
     if data_format != "NCHW":
-        raise Refused("data_format must be NCHW, the order of Caffe's blobs", "schemas/known_layers.yaml:286")
+        raise Refused("data_format must be NCHW, the order of Caffe's blobs", "schemas/known_layers.yaml:472")
     r.top(0, r.value(hub.DepthToSpace(blocksize=block_size), (bottom,)))
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2286)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2687)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2289")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2690")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2289")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2690")
     s = float(stride)
     r.top(
         0,
@@ -1516,7 +1516,7 @@ def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
 
 
 def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -> None:
-    """What layer ResizeNearestNeighbor computes (schemas/known_layers.yaml:1854)."""
+    """What layer ResizeNearestNeighbor computes (schemas/known_layers.yaml:2255)."""
     bottom = r.one_bottom()
     align_corners = param.align_corners if param.align_corners is not None else False
     output_height = param.output_height if param.output_height is not None else 0
@@ -1526,15 +1526,15 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
     scale_width = param.scale_width if param.scale_width is not None else 1.0
     half_pixel_centers = param.half_pixel_centers if param.half_pixel_centers is not None else False
     if bottom.rank != 4:
-        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:1857")
+        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2258")
     if not (data_format == "NCHW" or data_format == "NHWC"):
-        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:1857")
+        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2258")
     if (align_corners and half_pixel_centers):
-        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:1858")
+        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2259")
     first = 2 if data_format == "NCHW" else 1
     sizes = (output_height if param.output_height is not None else int(bottom.shape[first] * scale_height), output_width if param.output_width is not None else int(bottom.shape[first + 1] * scale_width))
     if not min(sizes) > 1:
-        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:1859")
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2260")
     if align_corners:
         r.top(
             0,
@@ -1580,40 +1580,40 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1854")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2255")
 
 
 def read_space_to_depth(r: Read, param: layers.SpaceToDepth) -> None:
-    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2039)."""
+    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2440)."""
     bottom = r.one_bottom()
     block_size = param.block_size if param.block_size is not None else 0
     data_format = param.data_format if param.data_format is not None else "NHWC"
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs",
-            "schemas/known_layers.yaml:2042",
+            "schemas/known_layers.yaml:2443",
         )
     r.top(0, r.value(hub.SpaceToDepth(blocksize=block_size), (bottom,)))
 
 
 def read_pad(r: Read, param: layers.Pad) -> None:
-    """What layer Pad computes (schemas/known_layers.yaml:1104)."""
+    """What layer Pad computes (schemas/known_layers.yaml:1330)."""
     bottom = r.one_bottom()
     paddings = param.paddings
     constant_values = param.constant_values if param.constant_values is not None else 0.0
     if len(paddings) != 2 * bottom.rank:
-        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1107")
+        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1333")
     begins = tuple(paddings[2 * i] for i in range(bottom.rank))
     ends = tuple(paddings[2 * i + 1] for i in range(bottom.rank))
     r.top(0, r.value(hub.Pad(pads=begins + ends, constant_value=constant_values), (bottom,)))
 
 
 def read_stack(r: Read, param: layers.Stack) -> None:
-    """What layer Stack computes (schemas/known_layers.yaml:2070)."""
+    """What layer Stack computes (schemas/known_layers.yaml:2471)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     if not all(tuple(b.shape == bottoms[0].shape for b in bottoms)):
-        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2073")
+        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2474")
     along = lib.axis_of(axis, bottoms[0].rank + 1)
     r.top(
         0,
@@ -1625,7 +1625,7 @@ def read_stack(r: Read, param: layers.Stack) -> None:
 
 
 def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
-    """What layer ResizeBilinear computes (schemas/known_layers.yaml:1813)."""
+    """What layer ResizeBilinear computes (schemas/known_layers.yaml:2214)."""
     bottom = r.one_bottom()
     align_corners = param.align_corners if param.align_corners is not None else False
     output_height = param.output_height if param.output_height is not None else 0
@@ -1638,18 +1638,18 @@ def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
     if bottom.rank != 4:
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:1816",
+            "schemas/known_layers.yaml:2217",
         )
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:1816",
+            "schemas/known_layers.yaml:2217",
         )
     if ((align_corners and half_pixel_centers) or (align_corners and pytorch_half_pixel) or (half_pixel_centers and pytorch_half_pixel)):
-        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:1817")
+        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2218")
     sizes = (output_height if param.output_height is not None else int(bottom.shape[2] * scale_height), output_width if param.output_width is not None else int(bottom.shape[3] * scale_width))
     if not min(sizes) > 1:
-        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:1819")
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2220")
     if align_corners or half_pixel_centers or pytorch_half_pixel:
         r.top(
             0,
@@ -1678,61 +1678,61 @@ def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1813")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2214")
 
 
 def read_reduce_sum(r: Read, param: layers.ReduceSum) -> None:
-    """What layer ReduceSum computes (schemas/known_layers.yaml:1639)."""
+    """What layer ReduceSum computes (schemas/known_layers.yaml:1994)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1642")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1997")
     r.top(0, r.value(hub.ReduceSum(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_max(r: Read, param: layers.ReduceMax) -> None:
-    """What layer ReduceMax computes (schemas/known_layers.yaml:1575)."""
+    """What layer ReduceMax computes (schemas/known_layers.yaml:1930)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1578")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1933")
     r.top(0, r.value(hub.ReduceMax(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_min(r: Read, param: layers.ReduceMin) -> None:
-    """What layer ReduceMin computes (schemas/known_layers.yaml:1607)."""
+    """What layer ReduceMin computes (schemas/known_layers.yaml:1962)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1610")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1965")
     r.top(0, r.value(hub.ReduceMin(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_prod(r: Read, param: layers.ReduceProd) -> None:
-    """What layer ReduceProd computes (schemas/known_layers.yaml:1623)."""
+    """What layer ReduceProd computes (schemas/known_layers.yaml:1978)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1626")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1981")
     r.top(0, r.value(hub.ReduceProd(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_mean(r: Read, param: layers.ReduceMean) -> None:
-    """What layer ReduceMean computes (schemas/known_layers.yaml:1591)."""
+    """What layer ReduceMean computes (schemas/known_layers.yaml:1946)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1594")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1949")
     r.top(0, r.value(hub.ReduceMean(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_se_lu(r: Read, param: layers.SeLU) -> None:
-    """What layer SeLU computes (schemas/known_layers.yaml:1985)."""
+    """What layer SeLU computes (schemas/known_layers.yaml:2386)."""
     bottom = r.one_bottom()
     lambda_ = param.lambda_ if param.lambda_ is not None else 1.05070102
     alpha = param.alpha if param.alpha is not None else 1.67326319
@@ -1740,16 +1740,16 @@ def read_se_lu(r: Read, param: layers.SeLU) -> None:
 
 
 def read_unstack(r: Read, param: layers.Unstack) -> None:
-    """What layer Unstack computes (schemas/known_layers.yaml:2229)."""
+    """What layer Unstack computes (schemas/known_layers.yaml:2630)."""
     tops = r.tops
     bottom = r.one_bottom()
     num = param.num if param.num is not None else 0
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
     if num not in (0, bottom.shape[along]):
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2234")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2635")
     if len(tops) != bottom.shape[along]:
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2234")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2635")
     r.all_tops(
         [r.value(
             hub.Squeeze(axes=(along,)),
@@ -1759,17 +1759,17 @@ def read_unstack(r: Read, param: layers.Unstack) -> None:
 
 
 def read_mirror_pad(r: Read, param: layers.MirrorPad) -> None:
-    """What layer MirrorPad computes (schemas/known_layers.yaml:900)."""
+    """What layer MirrorPad computes (schemas/known_layers.yaml:1126)."""
     bottom = r.one_bottom()
     paddings = param.paddings
     constant_values = param.constant_values if param.constant_values is not None else 0.0
     mode = param.mode if param.mode is not None else "CONSTANT"
     if len(paddings) != 2 * bottom.rank:
-        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:903")
+        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1129")
     if mode not in ("CONSTANT", "REFLECT", "EDGE"):
-        raise Refused("mode is CONSTANT, REFLECT or EDGE", "schemas/known_layers.yaml:904")
+        raise Refused("mode is CONSTANT, REFLECT or EDGE", "schemas/known_layers.yaml:1130")
     if not (mode == "CONSTANT" or constant_values == 0):
-        raise Refused("constant_values is for CONSTANT", "schemas/known_layers.yaml:905")
+        raise Refused("constant_values is for CONSTANT", "schemas/known_layers.yaml:1131")
     begins = tuple(paddings[2 * i] for i in range(bottom.rank))
     ends = tuple(paddings[2 * i + 1] for i in range(bottom.rank))
     how = "constant" if mode == "CONSTANT" else "edge" if mode == "EDGE" else "reflect"
@@ -1777,14 +1777,14 @@ def read_mirror_pad(r: Read, param: layers.MirrorPad) -> None:
 
 
 def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
-    """What layer ExpandDimsND computes (schemas/known_layers.yaml:488)."""
+    """What layer ExpandDimsND computes (schemas/known_layers.yaml:674)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:491")
+        raise Refused("axis is due", "schemas/known_layers.yaml:677")
     places = tuple(a if a >= 0 else a + bottom.rank + 1 for a in axis)
     if not all(tuple(places[i] <= places[i + 1] for i in range(len(places) - 1))):
-        raise Refused("axis must rise", "schemas/known_layers.yaml:492")
+        raise Refused("axis must rise", "schemas/known_layers.yaml:678")
     r.top(
         0,
         r.value(
@@ -1795,16 +1795,16 @@ def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
 
 
 def read_squeeze(r: Read, param: layers.Squeeze) -> None:
-    """What layer Squeeze computes (schemas/known_layers.yaml:2054)."""
+    """What layer Squeeze computes (schemas/known_layers.yaml:2455)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2057")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2458")
     r.top(0, r.value(hub.Squeeze(axes=axis), (bottom,)))
 
 
 def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
-    """What layer StridedSlice computes (schemas/known_layers.yaml:2091)."""
+    """What layer StridedSlice computes (schemas/known_layers.yaml:2492)."""
     bottom = r.one_bottom()
     begin = param.begin
     end = param.end
@@ -1813,25 +1813,25 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
     if not len(axes) > 0:
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2094",
+            "schemas/known_layers.yaml:2495",
         )
     if len(begin) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2094",
+            "schemas/known_layers.yaml:2495",
         )
     if len(end) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2094",
+            "schemas/known_layers.yaml:2495",
         )
     if len(strides) not in (0, len(axes)):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2094",
+            "schemas/known_layers.yaml:2495",
         )
     if not min(begin) >= 0:
-        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2095")
+        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2496")
     r.top(
         0,
         r.value(
@@ -1847,23 +1847,23 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
 
 
 def read_piece(r: Read, param: layers.Piece) -> None:
-    """What layer Piece computes (schemas/known_layers.yaml:1222)."""
+    """What layer Piece computes (schemas/known_layers.yaml:1495)."""
     bottom = r.one_bottom()
     begin = param.begin
     size = param.size
     if len(begin) != bottom.rank:
-        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1225")
+        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1498")
     if len(size) != bottom.rank:
-        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1225")
+        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1498")
     if not min(begin) >= 0:
         raise Refused(
             "begin is not negative, size is positive, or -1 for all that is left",
-            "schemas/known_layers.yaml:1226",
+            "schemas/known_layers.yaml:1499",
         )
     if not all(tuple(n > 0 or n == -1 for n in size)):
         raise Refused(
             "begin is not negative, size is positive, or -1 for all that is left",
-            "schemas/known_layers.yaml:1226",
+            "schemas/known_layers.yaml:1499",
         )
     ends = tuple(b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape, strict=True))
     r.top(
@@ -1876,28 +1876,28 @@ def read_piece(r: Read, param: layers.Piece) -> None:
 
 
 def read_gemm(r: Read, param: layers.Gemm) -> None:
-    """What layer Gemm computes (schemas/known_layers.yaml:525)."""
+    """What layer Gemm computes (schemas/known_layers.yaml:711)."""
     bottoms = r.bottoms
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 1.0
     transA = param.transA if param.transA is not None else 0
     transB = param.transB if param.transB is not None else 0
     if len(bottoms) != 3:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:531")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:717")
     if bottoms[0].rank != 2:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:531")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:717")
     if bottoms[1].rank != 2:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:531")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:717")
     if not transA <= 1:
-        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:532")
+        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:718")
     if not transB <= 1:
-        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:532")
+        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:718")
     rows = bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]
     columns = bottoms[1].shape[0] if transB == 1 else bottoms[1].shape[1]
     if bottoms[2].shape not in ((rows, columns), (rows, 1), (1, columns), (1,)):
         raise Refused(
             "what is added has the shape of the product, one of its sides, or is one number",
-            "schemas/known_layers.yaml:533",
+            "schemas/known_layers.yaml:719",
         )
     r.top(
         0,
@@ -1909,37 +1909,37 @@ def read_gemm(r: Read, param: layers.Gemm) -> None:
 
 
 def read_reduce_l1(r: Read, param: layers.ReduceL1) -> None:
-    """What layer ReduceL1 computes (schemas/known_layers.yaml:1511)."""
+    """What layer ReduceL1 computes (schemas/known_layers.yaml:1866)."""
     bottom = r.one_bottom()
     axes = param.axes
     keepdims = param.keepdims if param.keepdims is not None else 1
     if not len(axes) > 0:
-        raise Refused("axes is due", "schemas/known_layers.yaml:1514")
+        raise Refused("axes is due", "schemas/known_layers.yaml:1869")
     r.top(0, r.value(hub.ReduceL1(axes=axes, keepdims=1 if keepdims == 1 else 0), (bottom,)))
 
 
 def read_reduce_l2(r: Read, param: layers.ReduceL2) -> None:
-    """What layer ReduceL2 computes (schemas/known_layers.yaml:1527)."""
+    """What layer ReduceL2 computes (schemas/known_layers.yaml:1882)."""
     bottom = r.one_bottom()
     axes = param.axes
     keepdims = param.keepdims if param.keepdims is not None else 1
     if not len(axes) > 0:
-        raise Refused("axes is due", "schemas/known_layers.yaml:1530")
+        raise Refused("axes is due", "schemas/known_layers.yaml:1885")
     r.top(0, r.value(hub.ReduceL2(axes=axes, keepdims=1 if keepdims == 1 else 0), (bottom,)))
 
 
 def read_reduce_logsumexp(r: Read, param: layers.ReduceLogsumexp) -> None:
-    """What layer ReduceLogsumexp computes (schemas/known_layers.yaml:1559)."""
+    """What layer ReduceLogsumexp computes (schemas/known_layers.yaml:1914)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1562")
+        raise Refused("axis is due", "schemas/known_layers.yaml:1917")
     r.top(0, r.value(hub.ReduceLogSumExp(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
-    """What layer HardSigmoid computes (schemas/known_layers.yaml:568)."""
+    """What layer HardSigmoid computes (schemas/known_layers.yaml:754)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.2
     beta = param.beta if param.beta is not None else 0.5
@@ -1947,18 +1947,18 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_thresholded_re_lu(r: Read, param: layers.ThresholdedReLU) -> None:
-    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2189)."""
+    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2590)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     r.top(0, r.value(hub.ThresholdedRelu(alpha=alpha), (bottom,)))
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:1911)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2312)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:1914")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2315")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -1975,28 +1975,28 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_lp_normalization(r: Read, param: layers.LpNormalization) -> None:
-    """What layer LpNormalization computes (schemas/known_layers.yaml:756)."""
+    """What layer LpNormalization computes (schemas/known_layers.yaml:982)."""
     bottom = r.one_bottom()
     axis = param.axis
     p = param.p if param.p is not None else 2
     if len(axis) != 1:
-        raise Refused("one axis is due", "schemas/known_layers.yaml:759")
+        raise Refused("one axis is due", "schemas/known_layers.yaml:985")
     if p not in (1, 2):
-        raise Refused("p is 1 or 2", "schemas/known_layers.yaml:760")
+        raise Refused("p is 1 or 2", "schemas/known_layers.yaml:986")
     r.top(0, r.value(hub.LpNormalization(axis=lib.axis_of(axis[0], bottom.rank), p=p), (bottom,)))
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:828)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:1054)."""
     bottoms = r.bottoms
     transpose_a = param.transpose_a if param.transpose_a is not None else False
     transpose_b = param.transpose_b if param.transpose_b is not None else False
     if len(bottoms) != 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:831")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1057")
     if not bottoms[0].rank == bottoms[1].rank >= 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:831")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1057")
     if bottoms[0].shape[: bottoms[0].rank - 2] != bottoms[1].shape[: bottoms[1].rank - 2]:
-        raise Refused("the batches must be equal", "schemas/known_layers.yaml:832")
+        raise Refused("the batches must be equal", "schemas/known_layers.yaml:1058")
     swap = tuple(i for i in range(bottoms[0].rank - 2)) + (bottoms[0].rank - 1, bottoms[0].rank - 2)
     a = r.value(hub.Transpose(perm=swap), (bottoms[0],)) if transpose_a else bottoms[0]
     b = r.value(hub.Transpose(perm=swap), (bottoms[1],)) if transpose_b else bottoms[1]
@@ -2004,19 +2004,19 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
-    """What layer GatherV2 computes (schemas/known_layers.yaml:515)."""
+    """What layer GatherV2 computes (schemas/known_layers.yaml:701)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     batch_flag = param.batch_flag if param.batch_flag is not None else False
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due, data and indices; batch_flag is not known",
-            "schemas/known_layers.yaml:518",
+            "schemas/known_layers.yaml:704",
         )
     if batch_flag:
         raise Refused(
             "two bottoms are due, data and indices; batch_flag is not known",
-            "schemas/known_layers.yaml:518",
+            "schemas/known_layers.yaml:704",
         )
     r.top(
         0,
@@ -2028,7 +2028,7 @@ def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
 
 
 def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
-    """What layer ScaledTanH computes (schemas/known_layers.yaml:1970)."""
+    """What layer ScaledTanH computes (schemas/known_layers.yaml:2371)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.0
     beta = param.beta if param.beta is not None else 0.0
@@ -2036,14 +2036,14 @@ def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
 
 
 def read_log_softmax(r: Read, param: layers.LogSoftmax) -> None:
-    """What layer LogSoftmax computes (schemas/known_layers.yaml:743)."""
+    """What layer LogSoftmax computes (schemas/known_layers.yaml:969)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     r.top(0, r.value(hub.LogSoftmax(axis=lib.axis_of(axis, bottom.rank)), (bottom,)))
 
 
 def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
-    """What layer LayerNorm computes (schemas/known_layers.yaml:720)."""
+    """What layer LayerNorm computes (schemas/known_layers.yaml:946)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     eps = param.eps if param.eps is not None else 1e-05
@@ -2051,7 +2051,7 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
     if len(blobs) != (2 if elementwise_affine else 0):
         raise Refused(
             "elementwise_affine and the number of blobs do not fit",
-            "schemas/known_layers.yaml:723",
+            "schemas/known_layers.yaml:949",
         )
     own = bottom.shape[1:]
     factor = lib.in_shape(blobs[0], own) if elementwise_affine else lib.full(own, 1.0)
@@ -2060,17 +2060,17 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:1947)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2348)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2352")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2353")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:1952")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2353")
     r.top(
         0,
         r.value(
@@ -3074,7 +3074,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Dropout": Reader(
         read_dropout,
-        "schemas/known_layers.yaml:403",
+        "schemas/known_layers.yaml:589",
         ("dropout_ratio", "scale_train"),
         ("dropout_ratio",),
     ),
@@ -3164,7 +3164,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ("normalize_variance", "across_channels", "eps"),
         (),
     ),
-    "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2146", ("shape.dim",), ()),
+    "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2147", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
         "synopsys/mapping.yaml:225",
@@ -3189,40 +3189,40 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("engine",),
     ),
-    "Power": Reader(read_power, "bvlc/mapping.yaml:2220", ("power", "scale", "shift"), ()),
-    "PReLU": Reader(read_p_re_lu, "bvlc/mapping.yaml:2235", ("channel_shared",), ("filler",)),
-    "Reduction": Reader(read_reduction, "bvlc/mapping.yaml:2247", ("operation", "axis", "coeff"), ()),
-    "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:2275", ("negative_slope",), ("engine",)),
-    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2280", ("shape.dim", "axis", "num_axes"), ()),
+    "Power": Reader(read_power, "bvlc/mapping.yaml:2221", ("power", "scale", "shift"), ()),
+    "PReLU": Reader(read_p_re_lu, "bvlc/mapping.yaml:2236", ("channel_shared",), ("filler",)),
+    "Reduction": Reader(read_reduction, "bvlc/mapping.yaml:2248", ("operation", "axis", "coeff"), ()),
+    "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:2276", ("negative_slope",), ("engine",)),
+    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2281", ("shape.dim", "axis", "num_axes"), ()),
     "RNN": Reader(
         read_rnn,
-        "bvlc/mapping.yaml:2284",
+        "bvlc/mapping.yaml:2285",
         ("num_output", "expose_hidden"),
         ("bias_filler", "debug_info", "weight_filler"),
     ),
     "Scale": Reader(
         read_scale,
-        "bvlc/mapping.yaml:2291",
+        "bvlc/mapping.yaml:2292",
         ("axis", "num_axes", "bias_term"),
         ("filler", "bias_filler"),
     ),
-    "Sigmoid": Reader(read_sigmoid, "bvlc/mapping.yaml:2323", (), ("engine",)),
-    "Silence": Reader(read_silence, "bvlc/mapping.yaml:2328", (), ()),
-    "Slice": Reader(read_slice, "bvlc/mapping.yaml:2333", ("slice_dim", "slice_point", "axis"), ()),
-    "Softmax": Reader(read_softmax, "bvlc/mapping.yaml:2351", ("axis",), ("engine",)),
-    "Split": Reader(read_split, "bvlc/mapping.yaml:2356", (), ()),
-    "SPP": Reader(read_spp, "bvlc/mapping.yaml:2360", ("pyramid_height", "pool"), ("engine",)),
-    "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2392", (), ("engine",)),
-    "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2397", ("threshold",), ()),
-    "Tile": Reader(read_tile, "bvlc/mapping.yaml:2401", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2173", ("beta",), ()),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:211", ("min", "max"), ()),
+    "Sigmoid": Reader(read_sigmoid, "bvlc/mapping.yaml:2324", (), ("engine",)),
+    "Silence": Reader(read_silence, "bvlc/mapping.yaml:2329", (), ()),
+    "Slice": Reader(read_slice, "bvlc/mapping.yaml:2334", ("slice_dim", "slice_point", "axis"), ()),
+    "Softmax": Reader(read_softmax, "bvlc/mapping.yaml:2352", ("axis",), ("engine",)),
+    "Split": Reader(read_split, "bvlc/mapping.yaml:2357", (), ()),
+    "SPP": Reader(read_spp, "bvlc/mapping.yaml:2361", ("pyramid_height", "pool"), ("engine",)),
+    "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2393", (), ("engine",)),
+    "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2398", ("threshold",), ()),
+    "Tile": Reader(read_tile, "bvlc/mapping.yaml:2402", ("axis", "tiles"), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2574", ("beta",), ()),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:227", ("min", "max"), ()),
     "Add": Reader(read_add, "schemas/known_layers.yaml:4", (), ()),
     "Atan": Reader(read_atan, "schemas/known_layers.yaml:17", (), ()),
-    "Ceil": Reader(read_ceil, "schemas/known_layers.yaml:196", (), ()),
+    "Ceil": Reader(read_ceil, "schemas/known_layers.yaml:212", (), ()),
     "ConvolutionDepthwise": Reader(
         read_convolution_depthwise,
-        "schemas/known_layers.yaml:298",
+        "schemas/known_layers.yaml:484",
         (
             "num_output",
             "bias_term",
@@ -3241,20 +3241,20 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Div": Reader(read_div, "schemas/known_layers.yaml:473", (), ()),
-    "Floor": Reader(read_floor, "schemas/known_layers.yaml:506", (), ()),
-    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:590", (), ()),
-    "Maximum": Reader(read_maximum, "schemas/known_layers.yaml:871", (), ()),
-    "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:884", (), ()),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:1694", ("stride", "reverse"), ()),
-    "Round": Reader(read_round, "schemas/known_layers.yaml:1961", (), ()),
-    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2016", (), ()),
-    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2023", (), ()),
-    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2030", (), ()),
-    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2110", (), ()),
+    "Div": Reader(read_div, "schemas/known_layers.yaml:659", (), ()),
+    "Floor": Reader(read_floor, "schemas/known_layers.yaml:692", (), ()),
+    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:776", (), ()),
+    "Maximum": Reader(read_maximum, "schemas/known_layers.yaml:1097", (), ()),
+    "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:1110", (), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2085", ("stride", "reverse"), ()),
+    "Round": Reader(read_round, "schemas/known_layers.yaml:2362", (), ()),
+    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2417", (), ()),
+    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2424", (), ()),
+    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2431", (), ()),
+    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2511", (), ()),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:660",
+        "schemas/known_layers.yaml:886",
         (
             "height",
             "width",
@@ -3266,30 +3266,30 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:1998", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2399", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2432",
+        "schemas/known_layers.yaml:2833",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1203", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1476", ("order",), ()),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1009",
+        "schemas/known_layers.yaml:1235",
         ("across_spatial", "channel_shared", "eps", "add_eps_before_sqrt"),
         ("scale_filler",),
     ),
     "DepthToSpace": Reader(
         read_depth_to_space,
-        "schemas/known_layers.yaml:283",
+        "schemas/known_layers.yaml:469",
         ("block_size", "data_format"),
         (),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2286", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2687", ("stride",), ()),
     "ResizeNearestNeighbor": Reader(
         read_resize_nearest_neighbor,
-        "schemas/known_layers.yaml:1854",
+        "schemas/known_layers.yaml:2255",
         (
             "align_corners",
             "output_height",
@@ -3303,15 +3303,15 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "SpaceToDepth": Reader(
         read_space_to_depth,
-        "schemas/known_layers.yaml:2039",
+        "schemas/known_layers.yaml:2440",
         ("block_size", "data_format"),
         (),
     ),
-    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1104", ("paddings", "constant_values"), ()),
-    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2070", ("axis",), ()),
+    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1330", ("paddings", "constant_values"), ()),
+    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2471", ("axis",), ()),
     "ResizeBilinear": Reader(
         read_resize_bilinear,
-        "schemas/known_layers.yaml:1813",
+        "schemas/known_layers.yaml:2214",
         (
             "align_corners",
             "output_height",
@@ -3324,54 +3324,54 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ReduceSum": Reader(read_reduce_sum, "schemas/known_layers.yaml:1639", ("axis", "keepdims"), ()),
-    "ReduceMax": Reader(read_reduce_max, "schemas/known_layers.yaml:1575", ("axis", "keepdims"), ()),
-    "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:1607", ("axis", "keepdims"), ()),
-    "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:1623", ("axis", "keepdims"), ()),
-    "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:1591", ("axis", "keepdims"), ()),
-    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:1985", ("lambda", "alpha"), ()),
-    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2229", ("num", "axis"), ()),
+    "ReduceSum": Reader(read_reduce_sum, "schemas/known_layers.yaml:1994", ("axis", "keepdims"), ()),
+    "ReduceMax": Reader(read_reduce_max, "schemas/known_layers.yaml:1930", ("axis", "keepdims"), ()),
+    "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:1962", ("axis", "keepdims"), ()),
+    "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:1978", ("axis", "keepdims"), ()),
+    "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:1946", ("axis", "keepdims"), ()),
+    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:2386", ("lambda", "alpha"), ()),
+    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2630", ("num", "axis"), ()),
     "MirrorPad": Reader(
         read_mirror_pad,
-        "schemas/known_layers.yaml:900",
+        "schemas/known_layers.yaml:1126",
         ("paddings", "constant_values", "mode"),
         (),
     ),
-    "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:488", ("axis",), ()),
-    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2054", ("axis",), ()),
+    "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:674", ("axis",), ()),
+    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2455", ("axis",), ()),
     "StridedSlice": Reader(
         read_strided_slice,
-        "schemas/known_layers.yaml:2091",
+        "schemas/known_layers.yaml:2492",
         ("begin", "end", "strides", "axes"),
         (),
     ),
-    "Piece": Reader(read_piece, "schemas/known_layers.yaml:1222", ("begin", "size"), ()),
+    "Piece": Reader(read_piece, "schemas/known_layers.yaml:1495", ("begin", "size"), ()),
     "Gemm": Reader(
         read_gemm,
-        "schemas/known_layers.yaml:525",
+        "schemas/known_layers.yaml:711",
         ("alpha", "beta", "transA", "transB"),
         (),
     ),
-    "ReduceL1": Reader(read_reduce_l1, "schemas/known_layers.yaml:1511", ("axes", "keepdims"), ()),
-    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1527", ("axes", "keepdims"), ()),
-    "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:1559", ("axis", "keepdims"), ()),
-    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:568", ("alpha", "beta"), ()),
-    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2189", ("alpha",), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:1911", ("axis",), ()),
-    "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:756", ("axis", "p"), ()),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:828", ("transpose_a", "transpose_b"), ()),
-    "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:515", ("axis", "batch_flag"), ()),
-    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:1970", ("alpha", "beta"), ()),
-    "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:743", ("axis",), ()),
+    "ReduceL1": Reader(read_reduce_l1, "schemas/known_layers.yaml:1866", ("axes", "keepdims"), ()),
+    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1882", ("axes", "keepdims"), ()),
+    "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:1914", ("axis", "keepdims"), ()),
+    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:754", ("alpha", "beta"), ()),
+    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2590", ("alpha",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2312", ("axis",), ()),
+    "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:982", ("axis", "p"), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1054", ("transpose_a", "transpose_b"), ()),
+    "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:701", ("axis", "batch_flag"), ()),
+    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:2371", ("alpha", "beta"), ()),
+    "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:969", ("axis",), ()),
     "LayerNorm": Reader(
         read_layer_norm,
-        "schemas/known_layers.yaml:720",
+        "schemas/known_layers.yaml:946",
         ("eps", "elementwise_affine"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:1947",
+        "schemas/known_layers.yaml:2348",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

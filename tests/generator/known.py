@@ -11,8 +11,13 @@ from caffeforge.generator.known_layers import Form, KnownLayer
 from caffeforge.generator.schema_folder import KNOWN_LAYERS, SCHEMAS
 
 PROTO = (SCHEMAS / "bvlc" / "caffe.proto").read_text(encoding="utf-8")
-FREE = ("float nms_threshold = 1", "int32 top_k = 2", "float eta = 3")  # of messages that are parameters
-SHARED = f"message FreeParameter {{ {' '.join(f'optional {field};' for field in FREE)} }}\n"
+FREE = (  # of messages that are parameters
+    "optional float nms_threshold = 1;",
+    "optional int32 top_k = 2;",
+    "optional float eta = 3;",
+    "repeated int64 dim = 4;",
+)
+SHARED = f"message FreeParameter {{ {' '.join(FREE)} }}\n"
 
 
 def _entries() -> list[KnownLayer]:
@@ -63,6 +68,9 @@ def proto(entries: Iterable[KnownLayer], *, extra: str = "", without: str = "") 
             text = _with(text, message, " ".join(lines))
         elif known.fields and not known.is_open:
             text += f"message New{number}Parameter {{ {' '.join(lines)} {extra} }}\n"
+            text = re.sub(
+                rf"optional \w+ {known.fields[0]} = \d+;", "", text
+            )  # a field that the base has too
             text = _with(
                 text, "LayerParameter", f"optional New{number}Parameter {known.fields[0]} = {9000 + number};"
             )
@@ -84,8 +92,8 @@ def _with(text: str, message: str, fields: str) -> str:
 def _type(form: Form, name: str) -> str:
     """Return the enum of a field, or its message where the form tells of what."""
     if form.kinds[0] == "message" and form.words:
-        fields = [field for field in FREE if field.split()[1] in form.words]
-        return f"message {name}_ {{ {' '.join(f'optional {field};' for field in fields)} }}\n"
+        fields = [field for field in FREE if field.split()[2] in form.words]
+        return f"message {name}_ {{ {' '.join(fields)} }}\n"
     if form.kinds[0] != "enum":
         return ""
     values = " ".join(f"{name}_{word.rstrip('?')} = {n};" for n, word in enumerate(form.words or ("NEW",)))

@@ -1,0 +1,217 @@
+"""Layers of NART's and PPQ's Caffe: what they compute, said by PyTorch or by loops from NART's kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from tests.e2e.known_formulas import C, Floats, T, X, noise, positive
+from tests.e2e.known_layer_cases import Case
+
+DEEP = noise(2, 8, 5, 7, 6, seed=1)
+WINDOW = noise(6, 4, 3, 2, 3, seed=2)
+STATISTICS = [positive(1, 8, 1, 1, seed=n) for n in range(4)]
+KERNELS, SLID = noise(2, 3, 2, 3, seed=4), noise(2, 3, 6, 5, seed=5)
+MANY = noise(2, 12, 2, 3, seed=6)  # four kernels of three channels for each image
+LEFT, RIGHT = noise(2, 3, 4, 9, seed=7), noise(2, 3, 4, 9, seed=8)
+MAPS = noise(2, 5, 6, 7, seed=9)
+
+
+def pooled(x: Floats, *, average: bool = False, **options: Any) -> Floats:
+    function: Any = functional.avg_pool3d if average else functional.max_pool3d
+    return np.asarray(function(T(x), **options).numpy())
+
+
+def normed(x: Floats, epsilon: float) -> Floats:
+    scale, shift, mean, variance = (T(s.ravel()) for s in STATISTICS)
+    return np.asarray(functional.batch_norm(T(x), mean, variance, scale, shift, eps=epsilon).numpy())
+
+
+def slid(kernels: Floats, images: Floats, *, each: bool) -> Floats:
+    """Return what each image gives under its own kernels, `each` of them over one channel."""
+    channels = images.shape[1]
+    found = []
+    for own, image in zip(kernels, images, strict=True):
+        weights = own[:, None] if each else own.reshape(-1, channels, *own.shape[1:])
+        groups = channels if each else 1
+        found.append(functional.conv2d(T(image[None]), T(np.ascontiguousarray(weights)), groups=groups)[0])
+    return np.asarray(torch.stack(found).numpy())
+
+
+def row_products(left: Floats, right: Floats, most: int) -> Floats:
+    """Return the mean products over channels as NART's loop has them: the last channel is the next pixel."""
+    images, channels, height, width = left.shape
+    out = np.zeros((images, most + 1, height, width), np.float32)
+    for n, d, y in np.ndindex(images, most + 1, height):
+        for x in range(d + 1, width):
+            out[n, most - d, y, x] = (left[n, :, y, x] * right[n, :, y, x - d - 1]).sum() / channels
+    return out
+
+
+def coordinates(maps: Floats, height: int, width: int, *, moved: bool) -> Floats:
+    """Return (x, y, score) of each map's maximum as NART's loop has them, a quarter towards a neighbour."""
+    images, channels, rows, columns = maps.shape
+    out = np.empty((images, channels, 3), np.float32)
+    for n, c in np.ndindex(images, channels):
+        plane = maps[n, c]
+        y, x = divmod(int(plane.argmax()), columns)
+        fine_y, fine_x = float(y), float(x)
+        if moved and 0 < y < rows - 1:
+            fine_y += 0.25 * float(np.sign(plane[y + 1, x] - plane[y - 1, x]))
+        if moved and 0 < x < columns - 1:
+            fine_x += 0.25 * float(np.sign(plane[y, x + 1] - plane[y, x - 1]))
+        out[n, c] = (fine_x + 0.5) * width / columns, (fine_y + 0.5) * height / rows, plane[y, x]
+    joined: Floats = out.reshape(images, -1)
+    return joined
+
+
+def with_maxima_at_the_edge(maps: Floats) -> Floats:
+    edged = maps.copy()
+    edged[0, 0, 0, 3] = edged[0, 1, 5, 0] = edged[0, 2, 2, 6] = edged[1, 0, 0, 0] = 20
+    edged[1, 1, 3, 3], edged[1, 1, 2, 3], edged[1, 1, 4, 3] = 30, 5, 5  # neighbours alike: not moved
+    return edged
+
+
+EDGED = with_maxima_at_the_edge(MAPS)
+SIZES = "kernel_d: 3 kernel_h: 2 kernel_w: 3"
+STEPS = "stride_d: 1 stride_h: 2 stride_w: 2"
+ROW = "kernel_size: 1 max_displacement: 3 pad: 3 single_direction: -1"
+
+CASES = [
+    Case(
+        "batch_norm_3d",
+        'type: "BatchNorm3d" batchnorm3d_param { use_global_stats: true eps: 0.5 }',
+        (DEEP,),
+        normed(DEEP, 0.5),
+        STATISTICS,
+    ),
+    Case(
+        "convolution_3d",
+        f'type: "Convolution3d" convolution3d_param {{ num_output: 6 group: 2 {SIZES} {STEPS} '
+        "pad_d: 1 pad_h: 0 pad_w: 2 hole_d: 2 hole_h: 1 hole_w: 1 }",
+        (DEEP,),
+        functional.conv3d(
+            T(DEEP), T(WINDOW), T(C[0][:6]), stride=(1, 2, 2), padding=(1, 0, 2), dilation=(2, 1, 1), groups=2
+        ).numpy(),
+        (WINDOW, C[0][:6]),
+    ),
+    Case(
+        "convolution_3d",
+        'type: "Convolution3d" convolution3d_param { num_output: 3 bias_term: false kernel_size: 2 stride: 2 '
+        "pad: 1 hole: 2 }",
+        (DEEP,),
+        functional.conv3d(T(DEEP), T(noise(3, 8, 2, 2, 2, seed=3)), stride=2, padding=1, dilation=2).numpy(),
+        (noise(3, 8, 2, 2, 2, seed=3),),
+    ),
+    Case(
+        "correlation.kernels",
+        'type: "Correlation"',
+        (MANY, SLID),
+        slid(MANY, SLID, each=False),
+    ),
+    Case(
+        "correlation.kernels",
+        'type: "Correlation" correlation_param { groups: 3 }',
+        (KERNELS, SLID),
+        slid(KERNELS, SLID, each=True),
+    ),
+    Case(
+        "correlation.row",
+        f'type: "Correlation1D" correlation_param {{ {ROW} }}',
+        (LEFT, RIGHT),
+        row_products(LEFT, RIGHT, 3),
+    ),
+    Case(
+        "correlation.row_ppq",
+        f'type: "Correlation1D" correlation_param {{ {ROW} }}',
+        (LEFT, RIGHT),
+        row_products(LEFT, RIGHT, 3),
+    ),
+    Case(
+        "crop.middle",
+        'type: "Crop" crop_param { crop_h: 2 crop_w: 6 }',
+        (X,),
+        X[:, :, 1:3],
+    ),
+    Case(
+        "heatmap_to_coord",
+        'type: "HeatMap2Coord" heatmap_param { coord_h: 64 coord_w: 48 }',
+        (EDGED,),
+        coordinates(EDGED, 64, 48, moved=False),
+    ),
+    Case(
+        "heatmap_to_coord",
+        'type: "HeatMap2Coord" heatmap_param { coord_h: 64 coord_w: 48 coord_reposition: true }',
+        (EDGED,),
+        coordinates(EDGED, 64, 48, moved=True),
+    ),
+    Case(
+        "parameter.sized",
+        'type: "Parameter" parameter_param { m: 4 n: 6 }',
+        (),
+        X[0, 0],
+        (X[0, 0].ravel(),),
+    ),
+    Case(
+        "parameter.sized",
+        'type: "Parameter" parameter_param { batch: 2 m: 4 n: 6 channel: -1 height: -1 width: -1 }',
+        (),
+        X[:, 0],
+        (X[:, 0],),
+    ),
+    Case(
+        "parameter.sized",
+        'type: "Parameter" parameter_param { batch: 2 channel: 8 height: 4 width: 6 m: -1 n: -1 }',
+        (),
+        X,
+        (X,),
+    ),
+    Case(
+        "pooling_3d",
+        f'type: "Pooling3d" pooling3d_param {{ {SIZES} {STEPS} pad_d: 1 pad_h: 0 pad_w: 1 }}',
+        (DEEP,),
+        pooled(DEEP, kernel_size=(3, 2, 3), stride=(1, 2, 2), padding=(1, 0, 1), ceil_mode=True),
+    ),
+    Case(
+        "pooling_3d",
+        f'type: "Pooling3d" pooling3d_param {{ {SIZES} {STEPS} ceil_mode: false }}',
+        (DEEP,),
+        pooled(DEEP, kernel_size=(3, 2, 3), stride=(1, 2, 2)),
+    ),
+    Case(
+        "pooling_3d",
+        'type: "Pooling3d" pooling3d_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 ceil_mode: false }',
+        (DEEP,),
+        pooled(DEEP, average=True, kernel_size=3, stride=2, padding=1),
+    ),
+    Case(
+        "pooling_3d",
+        'type: "Pooling3d" pooling3d_param { pool: AVE global_pooling: true }',
+        (DEEP,),
+        DEEP.mean((2, 3, 4), keepdims=True),
+    ),
+    Case("reduce.mode", 'type: "Reduce" reduce_param { axis: -2 }', (X,), X.mean(2, keepdims=True)),
+    Case("reduce.operation", 'type: "Reduce"', (X,), X.sum(1, keepdims=True)),
+    Case(
+        "reduce.operation",
+        'type: "Reduce" reduce_param { operation: MEAN axis: 3 }',
+        (X,),
+        X.mean(3, keepdims=True),
+    ),
+    Case("relu_3d", 'type: "ReLU3d"', (DEEP,), DEEP.clip(0)),
+    Case(
+        "relu_3d",
+        'type: "ReLU3d" relu3d_param { negative_slope: 0.1 }',
+        (DEEP,),
+        functional.leaky_relu(T(DEEP), 0.1).numpy(),
+    ),
+    Case(
+        "reshape_3d",
+        'type: "Reshape3d" reshape3d_param { shape { dim: [0, 4, 2, -1, 3] } }',
+        (DEEP,),
+        DEEP.reshape(2, 4, 2, -1, 3),
+    ),
+]
