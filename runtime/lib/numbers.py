@@ -134,3 +134,20 @@ def runs_of(places: Ints) -> tuple[tuple[int, int], ...]:
     """Return (begin, end) of each run of places that follow one another."""
     begins = [0, *(i for i in range(1, len(places)) if places[i] != places[i - 1] + 1), len(places)]
     return tuple((places[a], places[b - 1] + 1) for a, b in pairwise(begins))
+
+
+def numbers_in(text: str) -> tuple[float, ...]:
+    """Return the numbers of a text that commas part; Refused if anything else stands there."""
+    words = text.split(",")
+    try:
+        found = tuple(float(word) for word in words if word.strip())
+    except ValueError:
+        found = (math.nan,)
+    if not all(map(math.isfinite, found)) or any(not word.strip() for word in words[:-1]):
+        raise Refused(f"numbers between commas are due, there is {text!r}")
+    return found
+
+
+def in_text(values: Sequence[float]) -> str:
+    """Return numbers as a text with commas between them."""
+    return ",".join(str(int(value)) if value == int(value) else str(value) for value in values)

@@ -1,8 +1,9 @@
 """Runs one net in Caffe: a script for the Python that has Caffe (3.8 or newer, with numpy).
 
-Usage: forward.py PROTOTXT CAFFEMODEL|- INPUTS.npz OUTPUTS.npz [--blob NAME]... [--all]
+Usage: forward.py PROTOTXT CAFFEMODEL|- INPUTS.npz OUTPUTS.npz [--blob NAME]... [--all] [--once]
 
-The net runs twice, first on other inputs: a result that depends on what ran before is then wrong.
+The net runs twice, first on other inputs: a result that depends on what ran before is then wrong. With --once
+nothing runs before, for layers of a Caffe that do depend on that.
 Caffe ends the whole process on what it dislikes, which is why this is a process of its own.
 """
 
@@ -68,6 +69,7 @@ def main() -> None:
     parser.add_argument("outputs")
     parser.add_argument("--blob", action="append", help="a blob to write; without any: the net's outputs")
     parser.add_argument("--all", action="store_true", help="write every blob")
+    parser.add_argument("--once", action="store_true", help="do not run on other inputs first")
     options = parser.parse_args()
 
     os.environ.setdefault("GLOG_minloglevel", "2")  # errors only; read when caffe is imported
@@ -86,7 +88,8 @@ def main() -> None:
     if unknown:
         sys.exit(f"the net has no blob {unknown}; it has {blob_names(net)}")
 
-    forward(net, {name: other_input(array) for name, array in inputs.items()})
+    if not options.once:
+        forward(net, {name: other_input(array) for name, array in inputs.items()})
     forward(net, inputs)
     write_arrays(options.outputs, {name: net.blobs[name].data for name in wanted})
 

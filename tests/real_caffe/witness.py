@@ -41,12 +41,14 @@ class Witness:
         blobs: Sequence[str] | None = None,
         *,
         all_blobs: bool = False,
+        once: bool = False,
         timeout: float = 600.0,
     ) -> dict[str, npt.NDArray[np.float32]]:
         """Run a net and return blobs by name: its outputs, those named, or all.
 
         Without a caffemodel the weights come from the fillers. The inputs' shapes replace those of the
-        prototxt. A blob that later layers overwrite in place holds what the last of them made of it.
+        prototxt. A blob that later layers overwrite in place holds what the last of them made of it. With
+        `once` nothing else runs before, on other inputs.
 
         Raises:
             WitnessError: Caffe refuses the files or the inputs, aborts, or takes longer than the timeout.
@@ -66,6 +68,7 @@ class Witness:
             ]
             command += [f"--blob={name}" for name in blobs or ()]
             command += ["--all"] if all_blobs else []
+            command += ["--once"] if once else []
             try:
                 done = subprocess.run(command, cwd=folder, capture_output=True, timeout=timeout)
             except subprocess.TimeoutExpired as error:
