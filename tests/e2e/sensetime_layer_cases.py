@@ -69,7 +69,7 @@ def coordinates(maps: Floats, height: int, width: int, *, moved: bool) -> Floats
 
 
 def with_maxima_at_the_edge(maps: Floats) -> Floats:
-    edged = maps.copy()
+    edged: Floats = maps.copy()
     edged[0, 0, 0, 3] = edged[0, 1, 5, 0] = edged[0, 2, 2, 6] = edged[1, 0, 0, 0] = 20
     edged[1, 1, 3, 3], edged[1, 1, 2, 3], edged[1, 1, 4, 3] = 30, 5, 5  # neighbours alike: not moved
     return edged
