@@ -15,11 +15,11 @@ from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.graph import Graph, Value
 from caffeforge.runtime.hub_from_net import refuse_unread
+from caffeforge.runtime.layer_meanings import with_ones
 from caffeforge.runtime.legalize import directly, legalize
 from caffeforge.runtime.lowering_notes import lowering_notes
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
-from caffeforge.runtime.random_weights import Ones, with_random_blobs
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
 
@@ -172,7 +172,7 @@ class _Walk:
         place = f"{self.places[layer.name]}: " if layer.name in self.places else ""
         where = f"{place}layer {layer.name} ({layer.type})"
         bottoms = [self.values[name] for name in layer.bottoms]
-        layer = self._with_weights(layer, bottoms) if self.bare else layer
+        layer = with_ones(layer, self.backend, bottoms) if self.bare else layer
         for refused in all_refusals(layer, bottoms, self.backend):
             yield Finding(where, refused.sentence + (f" [{refused.rule}]" if refused.rule else ""))
         try:
@@ -185,21 +185,6 @@ class _Walk:
         results = [self.values[top] for top in layer.tops if top in self.values]
         for found in any_refusals(layer, bottoms, results, self.backend):
             yield Finding(where, f"{found.sentence} [{found.rule}]")
-
-    def _with_weights(self, layer: Layer, bottoms: list[Value]) -> Layer:
-        """Return a layer with blobs of the shapes that its rule asks for; as it is if that refuses it."""
-        reader = self.backend.readers.get(layer.type)
-        if reader is None:
-            return layer
-
-        def build(trial: Layer) -> None:
-            with working_out(reader.rule):
-                reader.function(Read(trial, bottoms), trial.param)
-
-        try:
-            return with_random_blobs(layer, 0, build, Ones)
-        except Refused:
-            return layer
 
     def _compute(self, layer: Layer, bottoms: list[Value]) -> None:
         """Note the shapes of a layer's tops; nothing is known of them if it is refused."""

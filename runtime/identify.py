@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from caffeforge.runtime.caffe_files import read_files
 from caffeforge.runtime.errors import CaffeforgeError, UsageError
 from caffeforge.runtime.file_kind import BINARY, kind_of
 from caffeforge.runtime.hub_from_net import hub_from_net, unread
+from caffeforge.runtime.layer_meanings import Meaning, meanings, means_the_same
 from caffeforge.runtime.lone_caffemodel import read_alone
 from caffeforge.runtime.message import LayerParam
 from caffeforge.runtime.net import Layer, Net
@@ -54,9 +55,10 @@ def identify(files: Sequence[Path], backends: Sequence[Backend]) -> list[Verdict
     found = [_verdict(text, weights, backend) for backend in backends]
     found.sort(key=lambda verdict: (bool(verdict.faults), len(verdict.faults), len(verdict.gaps)))
     explaining = [verdict for verdict in found if verdict.explains]
+    known = [meanings(verdict.net, verdict.backend) for verdict in explaining if verdict.net is not None]
     for index, verdict in enumerate(explaining):
-        for other in explaining[:index]:
-            verdict.differs_from[other.backend.name] = tuple(_differences(other, verdict))
+        for other, computed in zip(explaining[:index], known, strict=False):
+            verdict.differs_from[other.backend.name] = tuple(_differences(other, verdict, computed))
     return found
 
 
@@ -68,8 +70,9 @@ def read_otherwise(caffemodel: Path, backend: Backend, others: Sequence[Backend]
     own = _verdict(None, caffemodel, backend)
     if own.net is None or not own.explains:
         return []
+    known = meanings(own.net, backend)
     rest = [_verdict(None, caffemodel, other) for other in others if other.name != backend.name]
-    return [sentence for other in rest if not other.faults for sentence in _differences(own, other)]
+    return [sentence for other in rest if not other.faults for sentence in _differences(own, other, known)]
 
 
 def _sorted(files: Sequence[Path]) -> tuple[Path | None, Path | None]:
@@ -115,8 +118,11 @@ def _gaps(net: Net, backend: Backend) -> Iterator[str]:
             yield f"layer {layer.name} sets {path}, which no rule reads"
 
 
-def _differences(one: Verdict, other: Verdict) -> Iterator[str]:
-    """Yield what two dialects read differently in the same files."""
+def _differences(one: Verdict, other: Verdict, known: Mapping[str, Meaning]) -> Iterator[str]:
+    """Yield what two dialects read differently in the same files; `known` is what the first makes of it.
+
+    That a field is written otherwise, as one number or as a list of one, is no difference.
+    """
     assert one.net is not None and other.net is not None
     others = {layer.name: layer for layer in other.net.layers}
     for layer in one.net.layers:
@@ -127,7 +133,8 @@ def _differences(one: Verdict, other: Verdict) -> Iterator[str]:
             yield f"{one.backend.name} alone reads a layer {layer.name}"
             continue
         ours, theirs = _said(layer, one.backend, same), _said(same, other.backend, layer)
-        if ours != theirs:
+        meaning = known.get(layer.name) if ours != theirs else None
+        if ours != theirs and not (meaning and means_the_same(meaning, same, other.backend)):
             mine = ", ".join(f"{k}: {v}" for k, v in ours.items() if theirs.get(k) != v) or "nothing"
             that = ", ".join(f"{k}: {v}" for k, v in theirs.items() if ours.get(k) != v) or "nothing"
             yield f"layer {layer.name}: {one.backend.name} reads {mine}; {other.backend.name} reads {that}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from google.protobuf import text_format
 
@@ -21,6 +22,11 @@ NET = """
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 7 dim: 7 } } }
 layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
   pooling_param { kernel_size: 2 stride: 2 %s } }
+"""
+CONVOLUTION = """
+input: "data" input_dim: 1 input_dim: 3 input_dim: 7 input_dim: 7
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 4 kernel_size: 3 } }
 """
 MAPPING = """
 backend: ceiling
@@ -113,3 +119,21 @@ def test_files_of_two_nets_are_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_text(NET % "")
     with pytest.raises(UsageError, match="one prototxt, one caffemodel, or one of each"):
         identify([tmp_path / "a.prototxt", tmp_path / "b.prototxt"], [find("bvlc")])
+
+
+def test_a_field_that_is_one_number_or_a_list_of_one_is_no_difference(tmp_path: Path) -> None:
+    """Of a plain convolution segnet, nart and inisis have other fields and defaults."""
+    net = PrivatePool(find("bvlc")).message("NetParameter")()
+    text_format.Parse(CONVOLUTION, net)
+    for shape in ((4, 3, 3, 3), (4,)):
+        blob = net.layer[0].blobs.add()
+        blob.shape.dim.extend(shape)
+        blob.data.extend([0.5] * int(np.prod(shape)))
+    weights, text = tmp_path / "net.caffemodel", tmp_path / "net.prototxt"
+    weights.write_bytes(net.SerializeToString())
+    text.write_text(CONVOLUTION)
+    dialects = [find(name) for name in ("bvlc", "inisis", "nart", "segnet")]
+    for file in (weights, text):
+        *before, last = identify([file], dialects)
+        assert len(before) == 3 and last.explains and set(last.differs_from.values()) == {()}
+    assert not [note for note in read_files(weights, None, find("bvlc")).notes if "something else" in note]
