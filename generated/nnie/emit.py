@@ -29,45 +29,45 @@ def input_layer(X: Value) -> LayerParam:
 
 
 def emit_abs(e: Emit, op: hub.Abs, X: Value, Y: Value) -> None:
-    """Abs -> AbsVal (bvlc/mapping.yaml:94)."""
+    """Abs -> AbsVal (bvlc/mapping.yaml:97)."""
     e.layer(layers.AbsVal(), (X,), tops=(Y,))
 
 
 def emit_add_1(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Eltwise (bvlc/mapping.yaml:99)."""
+    """Add -> Eltwise (bvlc/mapping.yaml:102)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:99")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:102")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:99")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:102")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:99")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:102")
     e.layer(layers.Eltwise(operation="SUM"), (A, B), tops=(C,))
 
 
 def emit_add_2(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:103)."""
+    """Add -> other ops (bvlc/mapping.yaml:106)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:103")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:106")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:103")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:106")
     e.apply(hub.Add(), (B, A), (C,))
 
 
 def emit_add_3(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Power (bvlc/mapping.yaml:105)."""
+    """Add -> Power (bvlc/mapping.yaml:108)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:105")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:108")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:105")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:108")
     e.layer(layers.Power(shift=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_add_4(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> Bias (bvlc/mapping.yaml:109)."""
+    """Add -> Bias (bvlc/mapping.yaml:112)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:109")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:112")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:109")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:112")
     span = lib.span_of(A.shape, B.shape)
     e.layer(
         layers.Bias(axis=span[0], num_axes=span[1] - span[0]),
@@ -78,13 +78,13 @@ def emit_add_4(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_add_5(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:118)."""
+    """Add -> other ops (bvlc/mapping.yaml:121)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:118")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:121")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:118")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:121")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:118")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:121")
     e.apply(
         caffe_ops.AddAlong(axis=lib.run_axis(A.shape, B.shape)),
         (A, e.value(hub.Reshape(shape=lib.run_shape(A.shape, B.shape)), (B,))),
@@ -93,57 +93,57 @@ def emit_add_5(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_add_6(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:120)."""
+    """Add -> other ops (bvlc/mapping.yaml:123)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:120")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:123")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:120")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:123")
     e.apply(hub.Add(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_add_7(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:122)."""
+    """Add -> other ops (bvlc/mapping.yaml:125)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:122")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:125")
     e.apply(hub.Add(), (B, A), (C,))
 
 
 def emit_add_8(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:124)."""
+    """Add -> other ops (bvlc/mapping.yaml:127)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:124",
+            "bvlc/mapping.yaml:127",
         )
     e.apply(hub.Add(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_add_9(e: Emit, op: hub.Add, A: Value, B: Value, C: Value) -> None:
-    """Add -> other ops (bvlc/mapping.yaml:126)."""
+    """Add -> other ops (bvlc/mapping.yaml:129)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:126")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:129")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:126")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:129")
     e.apply(hub.Add(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_and_1(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> Eltwise (bvlc/mapping.yaml:143)."""
+    """And -> Eltwise (bvlc/mapping.yaml:146)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:143")
-    if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:143")
-    if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:143")
-    e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
-
-
-def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
-    """And -> other ops (bvlc/mapping.yaml:146)."""
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:146")
     if lib.is_constant(A):
         raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:146")
     if lib.is_constant(B):
         raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:146")
+    e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
+
+
+def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
+    """And -> other ops (bvlc/mapping.yaml:149)."""
+    if lib.is_constant(A):
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:149")
+    if lib.is_constant(B):
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:149")
     e.apply(
         hub.And(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -152,9 +152,9 @@ def emit_and_2(e: Emit, op: hub.And, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:159)."""
+    """ArgMax -> ArgMax + Reshape (bvlc/mapping.yaml:162)."""
     if op.select_last_index != 1:
-        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:159")
+        raise Refused("does not hold: select_last_index == 1", "bvlc/mapping.yaml:162")
     along = lib.axis_of(op.axis, data.rank)
     top = e.layer(layers.ArgMax(axis=along), (data,))
     if op.keepdims == 0:
@@ -163,10 +163,10 @@ def emit_arg_max_1(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:167)."""
+    """ArgMax -> Reshape + Pooling + Reshape (bvlc/mapping.yaml:170)."""
     along = lib.axis_of(op.axis, data.rank)
     if along != data.rank - 1:
-        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:167")
+        raise Refused("does not hold: along == data.rank - 1", "bvlc/mapping.yaml:170")
     size = data.shape[along]
     top = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(-1, 1, size, 1))), (data,))
     top = e.layer(layers.Pooling(pool="MAX", kernel_h=size, kernel_w=1), (top,), loose=1, kept=1)
@@ -178,17 +178,17 @@ def emit_arg_max_2(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None
 
 
 def emit_arg_max_3(e: Emit, op: hub.ArgMax, data: Value, reduced: Value) -> None:
-    """ArgMax -> other ops (bvlc/mapping.yaml:177)."""
+    """ArgMax -> other ops (bvlc/mapping.yaml:180)."""
     along = lib.axis_of(op.axis, data.rank)
     if along == data.rank - 1:
-        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:177")
+        raise Refused("does not hold: along != data.rank - 1", "bvlc/mapping.yaml:180")
     order = tuple(i for i in range(along)) + tuple(i + along + 1 for i in range(data.rank - along - 1)) + (along,)
     places = e.value(hub.ArgMax(axis=-1, keepdims=0), (e.value(hub.Transpose(perm=order), (data,)),))
     e.apply(hub.Reshape(shape=lib.free_batch(reduced.shape, along != 0)), (places,), (reduced,))
 
 
 def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
-    """ArgMin -> other ops (bvlc/mapping.yaml:188)."""
+    """ArgMin -> other ops (bvlc/mapping.yaml:191)."""
     e.apply(
         hub.ArgMax(axis=op.axis, keepdims=op.keepdims, select_last_index=op.select_last_index),
         (e.value(hub.Neg(), (data,)),),
@@ -197,23 +197,23 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (bvlc/mapping.yaml:201)."""
+    """AveragePool -> Pooling (bvlc/mapping.yaml:204)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:201")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:204")
     if begins != lib.zeros(2):
-        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:201")
+        raise Refused("does not hold: begins == zeros(2)", "bvlc/mapping.yaml:204")
     if op.count_include_pad != 0:
-        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:201")
+        raise Refused("does not hold: count_include_pad == 0", "bvlc/mapping.yaml:204")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:201")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:204")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:201",
+            "bvlc/mapping.yaml:204",
         )
     e.layer(
         layers.Pooling(
@@ -229,25 +229,25 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:210)."""
+    """AveragePool -> Pooling + Slice + Slice (bvlc/mapping.yaml:213)."""
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
     sizes = lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, begins)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:210")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:213")
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:210")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:213")
     if begins != op.pads[2:]:
-        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:210")
+        raise Refused("does not hold: begins == pads[2:]", "bvlc/mapping.yaml:213")
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins):
         raise Refused(
             "does not hold: caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
-            "bvlc/mapping.yaml:210",
+            "bvlc/mapping.yaml:213",
         )
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:210")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:213")
     top = e.layer(
         layers.Pooling(
             pool="AVE",
@@ -268,25 +268,25 @@ def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_3(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:230)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:233)."""
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:230")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:233")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:230")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:233")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:230")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:233")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:234)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:237)."""
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:234")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:237")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.AveragePool(
@@ -302,11 +302,11 @@ def emit_average_pool_4(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:239)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:242)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if counted:
-        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:239")
+        raise Refused("does not hold: not counted", "bvlc/mapping.yaml:242")
     mean = e.value(
         hub.AveragePool(
             kernel_shape=op.kernel_shape,
@@ -328,13 +328,13 @@ def emit_average_pool_5(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:243)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:246)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:243")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:246")
     if op.dilations == lib.ones(axes):
-        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:243")
+        raise Refused("does not hold: dilations != ones(axes)", "bvlc/mapping.yaml:246")
     weight = 1 / lib.product(op.kernel_shape)
     e.apply(
         hub.Conv(
@@ -350,27 +350,27 @@ def emit_average_pool_6(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_7(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:248)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:251)."""
     axes = len(op.kernel_shape)
     counted = op.count_include_pad == 1 or op.pads == lib.zeros(2 * axes)
     if not counted:
-        raise Refused("does not hold: counted", "bvlc/mapping.yaml:248")
+        raise Refused("does not hold: counted", "bvlc/mapping.yaml:251")
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:248")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:251")
     begins = op.pads[:axes]
     padded = e.value(hub.Pad(pads=(0, 0) + begins + (0, 0) + op.pads[axes:]), (X,))
     e.apply(hub.AveragePool(kernel_shape=op.kernel_shape, strides=op.strides), (padded,), (Y,))
 
 
 def emit_average_pool_8(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> other ops (bvlc/mapping.yaml:252)."""
+    """AveragePool -> other ops (bvlc/mapping.yaml:255)."""
     axes = len(op.kernel_shape)
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:252")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:255")
     if op.pads != lib.zeros(6):
-        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:252")
+        raise Refused("does not hold: pads == zeros(6)", "bvlc/mapping.yaml:255")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:252")
+        raise Refused("does not hold: dilations == ones(3)", "bvlc/mapping.yaml:255")
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
@@ -398,13 +398,13 @@ def emit_batch_normalization(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:275)."""
+    """BatchNormalization -> BatchNorm + Scale (bvlc/mapping.yaml:278)."""
     if op.training_mode != 0:
-        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:276")
+        raise Refused("batch statistics are for training", "bvlc/mapping.yaml:279")
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:275")
+        raise Refused("running_mean is not computed", "bvlc/mapping.yaml:278")
     if running_var is not None:
-        raise Refused("running_var is not computed", "bvlc/mapping.yaml:275")
+        raise Refused("running_var is not computed", "bvlc/mapping.yaml:278")
     top = e.layer(
         layers.BatchNorm(use_global_stats=True, eps=op.epsilon),
         (X,),
@@ -414,26 +414,26 @@ def emit_batch_normalization(
 
 
 def emit_add_along(e: Emit, op: caffe_ops.AddAlong, X: Value, run: Value, Y: Value) -> None:
-    """caffe.AddAlong -> Bias (bvlc/mapping.yaml:289)."""
+    """caffe.AddAlong -> Bias (bvlc/mapping.yaml:292)."""
     e.layer(layers.Bias(axis=op.axis), (X, run), tops=(Y,))
 
 
 def emit_exchange(e: Emit, op: caffe_ops.Exchange, X: Value, Y: Value) -> None:
-    """caffe.Exchange -> Im2col (bvlc/mapping.yaml:295)."""
+    """caffe.Exchange -> Im2col (bvlc/mapping.yaml:298)."""
     e.layer(layers.Im2col(kernel_h=op.size, kernel_w=1, stride_h=op.size, stride_w=1), (X,), tops=(Y,))
 
 
 def emit_exp(e: Emit, op: caffe_ops.Exp, X: Value, Y: Value) -> None:
-    """caffe.Exp -> Exp (bvlc/mapping.yaml:300)."""
+    """caffe.Exp -> Exp (bvlc/mapping.yaml:303)."""
     e.layer(layers.Exp(scale=op.scale), (X,), tops=(Y,))
 
 
 def emit_inner_product(e: Emit, op: caffe_ops.InnerProduct, X: Value, W: Value, B: Value, Y: Value) -> None:
-    """caffe.InnerProduct -> InnerProduct (bvlc/mapping.yaml:305)."""
+    """caffe.InnerProduct -> InnerProduct (bvlc/mapping.yaml:308)."""
     if not lib.is_constant(W):
-        raise Refused("the weights must be known", "bvlc/mapping.yaml:306")
+        raise Refused("the weights must be known", "bvlc/mapping.yaml:309")
     if not lib.is_constant(B):
-        raise Refused("the weights must be known", "bvlc/mapping.yaml:306")
+        raise Refused("the weights must be known", "bvlc/mapping.yaml:309")
     e.layer(
         layers.InnerProduct(num_output=W.shape[1], axis=X.rank - 1, bias_term=True),
         (X,),
@@ -443,9 +443,9 @@ def emit_inner_product(e: Emit, op: caffe_ops.InnerProduct, X: Value, W: Value, 
 
 
 def emit_max_pool(e: Emit, op: caffe_ops.MaxPool, X: Value, Y: Value, Mask: Value) -> None:
-    """caffe.MaxPool -> Pooling (bvlc/mapping.yaml:315)."""
+    """caffe.MaxPool -> Pooling (bvlc/mapping.yaml:318)."""
     if not lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, op.pads):
-        raise Refused("a window lies outside the input", "bvlc/mapping.yaml:316")
+        raise Refused("a window lies outside the input", "bvlc/mapping.yaml:319")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -473,7 +473,7 @@ def emit_max_unpool_1(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, o
 
 
 def emit_max_unpool_2(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, output: Value) -> None:
-    """caffe.MaxUnpool -> Deconvolution + Deconvolution + Bias + AbsVal + Threshold + Power + Eltwise (bvlc/mapping.yaml:330)."""
+    """caffe.MaxUnpool -> Deconvolution + Deconvolution + Bias + AbsVal + Threshold + Power + Eltwise (bvlc/mapping.yaml:333)."""
     values = e.layer(
         layers.Deconvolution(
             num_output=X.shape[1],
@@ -508,12 +508,12 @@ def emit_max_unpool_2(e: Emit, op: caffe_ops.MaxUnpool, X: Value, Mask: Value, o
 
 
 def emit_mul_along(e: Emit, op: caffe_ops.MulAlong, X: Value, run: Value, Y: Value) -> None:
-    """caffe.MulAlong -> Scale (bvlc/mapping.yaml:354)."""
+    """caffe.MulAlong -> Scale (bvlc/mapping.yaml:357)."""
     e.layer(layers.Scale(axis=op.axis), (X, run), tops=(Y,))
 
 
 def emit_places(e: Emit, op: caffe_ops.Places, Mask: Value, Y: Value) -> None:
-    """caffe.Places -> Bias (bvlc/mapping.yaml:359)."""
+    """caffe.Places -> Bias (bvlc/mapping.yaml:362)."""
     e.layer(
         layers.Bias(axis=0, num_axes=2),
         (Mask,),
@@ -523,7 +523,7 @@ def emit_places(e: Emit, op: caffe_ops.Places, Mask: Value, Y: Value) -> None:
 
 
 def emit_power(e: Emit, op: caffe_ops.Power, X: Value, Y: Value) -> None:
-    """caffe.Power -> Power (bvlc/mapping.yaml:364)."""
+    """caffe.Power -> Power (bvlc/mapping.yaml:367)."""
     e.layer(
         layers.Power(
             scale=op.scale if op.scale != 1 else None,
@@ -536,16 +536,16 @@ def emit_power(e: Emit, op: caffe_ops.Power, X: Value, Y: Value) -> None:
 
 
 def emit_product(e: Emit, op: caffe_ops.Product, factors: tuple[Value, ...], C: Value) -> None:
-    """caffe.Product -> Eltwise (bvlc/mapping.yaml:374)."""
+    """caffe.Product -> Eltwise (bvlc/mapping.yaml:377)."""
     e.layer(layers.Eltwise(operation="PROD"), (*factors,), tops=(C,))
 
 
 def emit_scale(e: Emit, op: caffe_ops.Scale, X: Value, scale: Value, bias: Value, Y: Value) -> None:
-    """caffe.Scale -> Scale (bvlc/mapping.yaml:379)."""
+    """caffe.Scale -> Scale (bvlc/mapping.yaml:382)."""
     one = lib.span_of(X.shape, scale.shape)
     other = lib.span_of(X.shape, bias.shape)
     if not (one == other or lib.is_scalar(scale) or lib.is_scalar(bias)):
-        raise Refused("scale and bias vary along the same axes", "bvlc/mapping.yaml:384")
+        raise Refused("scale and bias vary along the same axes", "bvlc/mapping.yaml:387")
     span = other if lib.is_scalar(scale) else one
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0], bias_term=True),
@@ -556,62 +556,62 @@ def emit_scale(e: Emit, op: caffe_ops.Scale, X: Value, scale: Value, bias: Value
 
 
 def emit_sum(e: Emit, op: caffe_ops.Sum, terms: tuple[Value, ...], C: Value) -> None:
-    """caffe.Sum -> Eltwise (bvlc/mapping.yaml:393)."""
+    """caffe.Sum -> Eltwise (bvlc/mapping.yaml:396)."""
     e.layer(layers.Eltwise(operation="SUM", coeff=op.coeff), (*terms,), tops=(C,))
 
 
 def emit_cast_1(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> Split (bvlc/mapping.yaml:401)."""
+    """Cast -> Split (bvlc/mapping.yaml:404)."""
     if op.to == lib.element_type("bool"):
-        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:401")
+        raise Refused("does not hold: to != element_type('bool')", "bvlc/mapping.yaml:404")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
 def emit_cast_2(e: Emit, op: hub.Cast, input: Value, output: Value) -> None:
-    """Cast -> other ops (bvlc/mapping.yaml:403)."""
+    """Cast -> other ops (bvlc/mapping.yaml:406)."""
     if op.to != lib.element_type("bool"):
-        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:403")
+        raise Refused("does not hold: to == element_type('bool')", "bvlc/mapping.yaml:406")
     e.apply(hub.Greater(), (e.value(hub.Abs(), (input,)), 0.0), (output,))
 
 
 def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:412)."""
+    """Clip -> other ops (bvlc/mapping.yaml:415)."""
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:412")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:415")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:412")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:415")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU (bvlc/mapping.yaml:414)."""
+    """Clip -> ReLU (bvlc/mapping.yaml:417)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:414")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:417")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:414")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:417")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:414")
+        raise Refused("does not hold: min == 0", "bvlc/mapping.yaml:417")
     e.layer(layers.ReLU(), (input,), tops=(output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Eltwise (bvlc/mapping.yaml:416)."""
+    """Clip -> Power + Eltwise (bvlc/mapping.yaml:419)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:416")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:419")
     if op.max is not None:
-        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:416")
+        raise Refused("does not hold: not has(max)", "bvlc/mapping.yaml:419")
     if op.min == 0:
-        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:416")
+        raise Refused("does not hold: min != 0", "bvlc/mapping.yaml:419")
     bound = e.layer(layers.Power(scale=0, shift=op.min), (input,))
     e.layer(layers.Eltwise(operation="MAX"), (input, bound), tops=(output,))
 
 
 def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:424)."""
+    """Clip -> Power + Power + Eltwise + Power (bvlc/mapping.yaml:427)."""
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:424")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:427")
     if op.min is not None:
-        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:424")
+        raise Refused("does not hold: not has(min)", "bvlc/mapping.yaml:427")
     bound = e.layer(layers.Power(scale=0, shift=-op.max), (input,))
     negative = e.layer(layers.Power(scale=-1), (input,))
     top = e.layer(layers.Eltwise(operation="MAX"), (negative, bound))
@@ -619,22 +619,22 @@ def emit_clip_4(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_5(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> other ops (bvlc/mapping.yaml:438)."""
+    """Clip -> other ops (bvlc/mapping.yaml:441)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:438")
+        raise Refused("does not hold: has(min)", "bvlc/mapping.yaml:441")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:438")
+        raise Refused("does not hold: has(max)", "bvlc/mapping.yaml:441")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:438")
+        raise Refused("does not hold: min <= max", "bvlc/mapping.yaml:441")
     e.apply(hub.Clip(max=op.max), (e.value(hub.Clip(min=op.min), (input,)),), (output,))
 
 
 def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> Concat (bvlc/mapping.yaml:452)."""
+    """Concat -> Concat (bvlc/mapping.yaml:455)."""
     if not len(inputs) > 0:
-        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:452")
+        raise Refused("does not hold: len(inputs) > 0", "bvlc/mapping.yaml:455")
     if not all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:452")
+        raise Refused("does not hold: all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:455")
     e.layer(
         layers.Concat(axis=lib.axis_of(op.axis, concat_result.rank)),
         (*inputs,),
@@ -643,13 +643,13 @@ def emit_concat_1(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:456)."""
+    """Concat -> other ops (bvlc/mapping.yaml:459)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:456")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:459")
     if lib.axis_of(op.axis, concat_result.rank) == 0:
-        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:456")
+        raise Refused("does not hold: axis_of(axis, concat_result.rank) != 0", "bvlc/mapping.yaml:459")
     if not all(tuple(x.shape[0] == 1 for x in inputs)):
-        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:456")
+        raise Refused("does not hold: all([x.shape[0] == 1 for x in inputs])", "bvlc/mapping.yaml:459")
     along = lib.axis_of(op.axis, concat_result.rank)
     counts = tuple(tuple(x.shape[i] if i == along else 1 for i in range(x.rank)) for x in inputs)
     grain = e.value(
@@ -671,9 +671,9 @@ def emit_concat_2(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_result: Value) -> None:
-    """Concat -> other ops (bvlc/mapping.yaml:463)."""
+    """Concat -> other ops (bvlc/mapping.yaml:466)."""
     if all(tuple(not lib.is_constant(x) for x in inputs)):
-        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:463")
+        raise Refused("does not hold: not all([not is_constant(x) for x in inputs])", "bvlc/mapping.yaml:466")
     e.apply(
         hub.Concat(axis=op.axis),
         [e.value(hub.Identity(), (x,)) if lib.is_constant(x) else x for x in inputs],
@@ -682,12 +682,12 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:474)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:477)."""
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:474")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:477")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:474")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:477")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -708,12 +708,12 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (bvlc/mapping.yaml:488)."""
+    """Conv -> Convolution (bvlc/mapping.yaml:491)."""
     axes = len(op.kernel_shape)
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:488")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:491")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:488")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:491")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -731,10 +731,10 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> other ops (bvlc/mapping.yaml:500)."""
+    """Conv -> other ops (bvlc/mapping.yaml:503)."""
     axes = len(op.kernel_shape)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:500")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:503")
     even = lib.pads_by_stride(op.pads[:axes], op.pads[axes:], op.strides)
     skipped = lib.quotient(lib.sub(even, op.pads[:axes]), op.strides)
     every = e.value(
@@ -766,16 +766,16 @@ def emit_conv_transpose_1(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:521)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:524)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:521")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:524")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:521")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:524")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:521")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:524")
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     e.layer(
         layers.Deconvolution(
@@ -804,16 +804,16 @@ def emit_conv_transpose_2(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:537)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:540)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     if axes == 2:
-        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:537")
+        raise Refused("does not hold: axes != 2", "bvlc/mapping.yaml:540")
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:537")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:540")
     if not lib.divides(d, extra):
-        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:537")
+        raise Refused("does not hold: divides(d, extra)", "bvlc/mapping.yaml:540")
     k = lib.add(op.kernel_shape, lib.quotient(extra, d))
     e.layer(
         layers.Deconvolution(
@@ -839,14 +839,14 @@ def emit_conv_transpose_3(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:551)."""
+    """ConvTranspose -> Deconvolution (bvlc/mapping.yaml:554)."""
     axes = len(op.kernel_shape)
     d = op.dilations
     extra = op.output_padding
     if op.pads[:axes] != op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:551")
+        raise Refused("does not hold: pads[:axes] == pads[axes:]", "bvlc/mapping.yaml:554")
     if lib.divides(d, extra):
-        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:551")
+        raise Refused("does not hold: not divides(d, extra)", "bvlc/mapping.yaml:554")
     k = tuple(t * (n - 1) + 1 + e_ for n, t, e_ in zip(op.kernel_shape, d, extra, strict=True))
     e.layer(
         layers.Deconvolution(
@@ -871,10 +871,10 @@ def emit_conv_transpose_4(
     B: Value | None,
     Y: Value,
 ) -> None:
-    """ConvTranspose -> other ops (bvlc/mapping.yaml:563)."""
+    """ConvTranspose -> other ops (bvlc/mapping.yaml:566)."""
     axes = len(op.kernel_shape)
     if op.pads[:axes] == op.pads[axes:]:
-        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:563")
+        raise Refused("does not hold: pads[:axes] != pads[axes:]", "bvlc/mapping.yaml:566")
     d = op.dilations
     extra = op.output_padding
     even = tuple(min(b, e_) for b, e_ in zip(op.pads[:axes], op.pads[axes:], strict=True))
@@ -902,47 +902,47 @@ def emit_conv_transpose_4(
 
 
 def emit_div_1(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:577)."""
+    """Div -> Power (bvlc/mapping.yaml:580)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:577")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:580")
     if lib.scalar(B) == 0:
-        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:577")
+        raise Refused("does not hold: scalar(B) != 0", "bvlc/mapping.yaml:580")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:577")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:580")
     e.layer(layers.Power(scale=1 / lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_div_2(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> Power (bvlc/mapping.yaml:581)."""
+    """Div -> Power (bvlc/mapping.yaml:584)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:581")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:584")
     if lib.scalar(A) == 0:
-        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:581")
+        raise Refused("does not hold: scalar(A) != 0", "bvlc/mapping.yaml:584")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:581")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:584")
     e.layer(layers.Power(scale=1 / lib.scalar(A), power=-1), (B,), tops=(C,))
 
 
 def emit_div_3(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:585)."""
+    """Div -> other ops (bvlc/mapping.yaml:588)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:585")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:588")
     e.apply(hub.Mul(), (A, lib.inverse(B)), (C,))
 
 
 def emit_div_4(e: Emit, op: hub.Div, A: Value, B: Value, C: Value) -> None:
-    """Div -> other ops (bvlc/mapping.yaml:587)."""
+    """Div -> other ops (bvlc/mapping.yaml:590)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:587")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:590")
     e.apply(hub.Mul(), (A, e.value(hub.Reciprocal(), (B,))), (C,))
 
 
 def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Value | None) -> None:
-    """Dropout -> Dropout (bvlc/mapping.yaml:596)."""
+    """Dropout -> Dropout (bvlc/mapping.yaml:599)."""
     if not (op.training_mode is None or not op.training_mode):
-        raise Refused("dropping is for training", "bvlc/mapping.yaml:597")
+        raise Refused("dropping is for training", "bvlc/mapping.yaml:600")
     if mask is not None:
-        raise Refused("mask is not computed", "bvlc/mapping.yaml:596")
+        raise Refused("mask is not computed", "bvlc/mapping.yaml:599")
     e.layer(
         layers.Dropout(dropout_ratio=op.ratio if op.ratio is not None else 0.5),
         (data,),
@@ -951,72 +951,72 @@ def emit_dropout(e: Emit, op: hub.Dropout, data: Value, output: Value, mask: Val
 
 
 def emit_elu(e: Emit, op: hub.Elu, X: Value, Y: Value) -> None:
-    """Elu -> ELU (bvlc/mapping.yaml:605)."""
+    """Elu -> ELU (bvlc/mapping.yaml:608)."""
     e.layer(layers.ELU(alpha=op.alpha), (X,), tops=(Y,))
 
 
 def emit_equal(e: Emit, op: hub.Equal, A: Value, B: Value, C: Value) -> None:
-    """Equal -> other ops (bvlc/mapping.yaml:610)."""
+    """Equal -> other ops (bvlc/mapping.yaml:613)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (e.value(hub.Abs(), (e.value(hub.Sub(), (A, B)),)), 0.0)),), (C,))
 
 
 def emit_exp_(e: Emit, op: hub.Exp, input: Value, output: Value) -> None:
-    """Exp -> Exp (bvlc/mapping.yaml:614)."""
+    """Exp -> Exp (bvlc/mapping.yaml:617)."""
     e.layer(layers.Exp(), (input,), tops=(output,))
 
 
 def emit_expand_1(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:622)."""
+    """Expand -> other ops (bvlc/mapping.yaml:625)."""
     if not input.rank < output.rank:
-        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:622")
+        raise Refused("does not hold: input.rank < output.rank", "bvlc/mapping.yaml:625")
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     e.apply(hub.Expand(shape=output.shape[:]), (e.value(hub.Reshape(shape=old), (input,)),), (output,))
 
 
 def emit_expand_2(e: Emit, op: hub.Expand, input: Value, output: Value) -> None:
-    """Expand -> other ops (bvlc/mapping.yaml:624)."""
+    """Expand -> other ops (bvlc/mapping.yaml:627)."""
     if input.rank != output.rank:
-        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:624")
+        raise Refused("does not hold: input.rank == output.rank", "bvlc/mapping.yaml:627")
     old = lib.ones(output.rank - input.rank) + input.shape[:]
     counts = tuple(1 if a == b else b for a, b in zip(old, output.shape, strict=True))
     e.apply(hub.Tile(repeats=counts), (input,), (output,))
 
 
 def emit_flatten_1(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> Flatten (bvlc/mapping.yaml:632)."""
+    """Flatten -> Flatten (bvlc/mapping.yaml:635)."""
     if op.axis != 1:
-        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:632")
+        raise Refused("does not hold: axis == 1", "bvlc/mapping.yaml:635")
     e.layer(layers.Flatten(axis=op.axis), (input,), tops=(output,))
 
 
 def emit_flatten_2(e: Emit, op: hub.Flatten, input: Value, output: Value) -> None:
-    """Flatten -> other ops (bvlc/mapping.yaml:635)."""
+    """Flatten -> other ops (bvlc/mapping.yaml:638)."""
     e.apply(hub.Reshape(shape=output.shape[:]), (input,), (output,))
 
 
 def emit_gather_1(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:644)."""
+    """Gather -> other ops (bvlc/mapping.yaml:647)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:644")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:647")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:644")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:647")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:644")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:647")
     bvlc_hooks.gather(e, op, data, indices, output)
 
 
 def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:646)."""
+    """Gather -> other ops (bvlc/mapping.yaml:649)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:646")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:649")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:646")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:649")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:646")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:649")
     along = lib.axis_of(op.axis, data.rank)
     runs = lib.runs_of(lib.places_along(indices, data.shape[along]))
     if not len(runs) <= 64:
-        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:650")
+        raise Refused("the axis would be cut into more than 64 pieces", "bvlc/mapping.yaml:653")
     e.apply(
         hub.Concat(axis=along),
         [e.value(hub.Slice(starts=(r[0],), ends=(r[1],), axes=(along,)), (data,)) for r in runs],
@@ -1025,13 +1025,13 @@ def emit_gather_2(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:654)."""
+    """Gather -> other ops (bvlc/mapping.yaml:657)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:654")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:657")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:654")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:657")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:654")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:657")
     along = lib.axis_of(op.axis, data.rank)
     taken = e.value(
         hub.Gather(axis=along),
@@ -1041,16 +1041,16 @@ def emit_gather_3(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> Embed (bvlc/mapping.yaml:658)."""
+    """Gather -> Embed (bvlc/mapping.yaml:661)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:658")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:661")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:658")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:661")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:658")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:661")
     if data.rank != 2:
-        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:658")
+        raise Refused("does not hold: data.rank == 2", "bvlc/mapping.yaml:661")
     e.layer(
         layers.Embed(input_dim=data.shape[0], num_output=data.shape[1], bias_term=False),
         (indices,),
@@ -1060,16 +1060,16 @@ def emit_gather_4(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:663)."""
+    """Gather -> other ops (bvlc/mapping.yaml:666)."""
     along = lib.axis_of(op.axis, data.rank)
     if not lib.is_constant(data):
-        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:663")
+        raise Refused("does not hold: is_constant(data)", "bvlc/mapping.yaml:666")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:663")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:666")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:663")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:666")
     if data.rank == 2:
-        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:663")
+        raise Refused("does not hold: data.rank != 2", "bvlc/mapping.yaml:666")
     rows = e.value(
         hub.Gather(axis=0),
         (lib.reshape(data, (data.shape[0], lib.product(data.shape[1:]))), indices),
@@ -1078,42 +1078,42 @@ def emit_gather_5(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gather_6(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> BatchReindex (bvlc/mapping.yaml:667)."""
+    """Gather -> BatchReindex (bvlc/mapping.yaml:670)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:667")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:670")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:667")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:670")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:667")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:670")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:667")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:670")
     e.layer(layers.BatchReindex(), (data, indices), tops=(output,))
 
 
 def emit_gather_7(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:669)."""
+    """Gather -> other ops (bvlc/mapping.yaml:672)."""
     along = lib.axis_of(op.axis, data.rank)
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:669")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:672")
     if lib.is_constant(indices):
-        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:669")
+        raise Refused("does not hold: not is_constant(indices)", "bvlc/mapping.yaml:672")
     if along != 0:
-        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:669")
+        raise Refused("does not hold: along == 0", "bvlc/mapping.yaml:672")
     if indices.rank == 1:
-        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:669")
+        raise Refused("does not hold: indices.rank != 1", "bvlc/mapping.yaml:672")
     rows = e.value(hub.Gather(axis=0), (data, e.value(hub.Reshape(shape=(-1,)), (indices,))))
     e.apply(hub.Reshape(shape=output.shape[:]), (rows,), (output,))
 
 
 def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: Value) -> None:
-    """Gather -> other ops (bvlc/mapping.yaml:673)."""
+    """Gather -> other ops (bvlc/mapping.yaml:676)."""
     if not lib.is_constant(indices):
-        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:673")
+        raise Refused("does not hold: is_constant(indices)", "bvlc/mapping.yaml:676")
     if lib.is_constant(data):
-        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:673")
+        raise Refused("does not hold: not is_constant(data)", "bvlc/mapping.yaml:676")
     if indices.rank != 1:
-        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:673")
+        raise Refused("does not hold: indices.rank == 1", "bvlc/mapping.yaml:676")
     along = lib.axis_of(op.axis, data.rank)
     columns = e.value(
         hub.Reshape(shape=(-1, data.shape[along], lib.product(data.shape[along + 1 :]))),
@@ -1127,9 +1127,9 @@ def emit_gather_8(e: Emit, op: hub.Gather, data: Value, indices: Value, output: 
 
 
 def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:692)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:695)."""
     if op.transA != 1:
-        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:692")
+        raise Refused("does not hold: transA == 1", "bvlc/mapping.yaml:695")
     e.apply(
         hub.Gemm(alpha=op.alpha, beta=op.beta, transB=op.transB),
         (e.value(hub.Transpose(perm=(1, 0)), (A,)), B, C),
@@ -1138,14 +1138,14 @@ def emit_gemm_1(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:694)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:697)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:694")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:697")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:694")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:697")
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:694")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:697")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=False),
         (A,),
@@ -1155,18 +1155,18 @@ def emit_gemm_2(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> InnerProduct (bvlc/mapping.yaml:699)."""
+    """Gemm -> InnerProduct (bvlc/mapping.yaml:702)."""
     plain = op.alpha == 1.0 and (C is None or op.beta == 1.0)
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:702")
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:702")
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:702")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:702")
     if lib.span_of(Y.shape, C.shape) not in ((1, 2), (0, 0)):
-        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:699")
+        raise Refused("does not hold: span_of(Y.shape, C.shape) in ((1, 2), (0, 0))", "bvlc/mapping.yaml:702")
     e.layer(
         layers.InnerProduct(num_output=Y.shape[1], bias_term=True),
         (A,),
@@ -1176,18 +1176,18 @@ def emit_gemm_3(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_4(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:706)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:709)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:706")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:709")
     if not lib.is_constant(C):
-        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:706")
+        raise Refused("does not hold: is_constant(C)", "bvlc/mapping.yaml:709")
     e.apply(hub.Add(), (e.value(hub.Gemm(alpha=op.alpha, transB=op.transB), (A, B)), lib.times(C, op.beta)), (Y,))
 
 
 def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:708)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:711)."""
     if C is None:
-        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:708")
+        raise Refused("does not hold: has(C)", "bvlc/mapping.yaml:711")
     e.apply(
         hub.Add(),
         (
@@ -1199,47 +1199,47 @@ def emit_gemm_5(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: V
 
 
 def emit_gemm_6(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:710)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:713)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:710")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:713")
     if op.alpha == 1:
-        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:710")
+        raise Refused("does not hold: alpha != 1", "bvlc/mapping.yaml:713")
     e.apply(hub.Mul(), (e.value(hub.Gemm(transB=op.transB), (A, B)), op.alpha), (Y,))
 
 
 def emit_gemm_7(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:712)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:715)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:712")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:715")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:712")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:715")
     if op.transB != 1:
-        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:712")
+        raise Refused("does not hold: transB == 1", "bvlc/mapping.yaml:715")
     e.apply(hub.MatMul(), (A, e.value(hub.Transpose(perm=(1, 0)), (B,))), (Y,))
 
 
 def emit_gemm_8(e: Emit, op: hub.Gemm, A: Value, B: Value, C: Value | None, Y: Value) -> None:
-    """Gemm -> other ops (bvlc/mapping.yaml:714)."""
+    """Gemm -> other ops (bvlc/mapping.yaml:717)."""
     if C is not None:
-        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:714")
+        raise Refused("does not hold: not has(C)", "bvlc/mapping.yaml:717")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:714")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:717")
     if op.transB != 0:
-        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:714")
+        raise Refused("does not hold: transB == 0", "bvlc/mapping.yaml:717")
     e.apply(hub.MatMul(), (A, B), (Y,))
 
 
 def emit_global_average_pool_1(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
     """GlobalAveragePool -> Pooling (nnie/mapping.yaml:20)."""
     if X.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:728")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:731")
     e.layer(layers.Pooling(pool="AVE", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_average_pool_2(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: Value) -> None:
     """GlobalAveragePool -> other ops (nnie/mapping.yaml:21)."""
     if X.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:728")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:731")
     if X.rank != 4:
         raise Refused("does not hold: X.rank == 4", "nnie/mapping.yaml:21")
     e.apply(
@@ -1252,14 +1252,14 @@ def emit_global_average_pool_2(e: Emit, op: hub.GlobalAveragePool, X: Value, Y: 
 def emit_global_max_pool_1(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
     """GlobalMaxPool -> Pooling (nnie/mapping.yaml:25)."""
     if X.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:737")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:740")
     e.layer(layers.Pooling(pool="MAX", global_pooling=True), (X,), tops=(Y,))
 
 
 def emit_global_max_pool_2(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -> None:
     """GlobalMaxPool -> other ops (nnie/mapping.yaml:26)."""
     if X.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:737")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:740")
     if X.rank != 4:
         raise Refused("does not hold: X.rank == 4", "nnie/mapping.yaml:26")
     e.apply(
@@ -1270,35 +1270,35 @@ def emit_global_max_pool_2(e: Emit, op: hub.GlobalMaxPool, X: Value, Y: Value) -
 
 
 def emit_greater_1(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Threshold (bvlc/mapping.yaml:746)."""
+    """Greater -> Threshold (bvlc/mapping.yaml:749)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:746")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:749")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:746")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:749")
     e.layer(layers.Threshold(threshold=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_greater_2(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> Power + Threshold (bvlc/mapping.yaml:750)."""
+    """Greater -> Power + Threshold (bvlc/mapping.yaml:753)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:750")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:753")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:750")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:753")
     top = e.layer(layers.Power(scale=-1), (B,))
     e.layer(layers.Threshold(threshold=-lib.scalar(A)), (top,), tops=(C,))
 
 
 def emit_greater_3(e: Emit, op: hub.Greater, A: Value, B: Value, C: Value) -> None:
-    """Greater -> other ops (bvlc/mapping.yaml:757)."""
+    """Greater -> other ops (bvlc/mapping.yaml:760)."""
     if lib.is_scalar(A):
-        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:757")
+        raise Refused("does not hold: not is_scalar(A)", "bvlc/mapping.yaml:760")
     if lib.is_scalar(B):
-        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:757")
+        raise Refused("does not hold: not is_scalar(B)", "bvlc/mapping.yaml:760")
     e.apply(hub.Greater(), (e.value(hub.Sub(), (A, B)), 0.0), (C,))
 
 
 def emit_greater_or_equal(e: Emit, op: hub.GreaterOrEqual, A: Value, B: Value, C: Value) -> None:
-    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:765)."""
+    """GreaterOrEqual -> other ops (bvlc/mapping.yaml:768)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (B, A)),), (C,))
 
 
@@ -1310,7 +1310,7 @@ def emit_group_normalization(
     bias: Value,
     Y: Value,
 ) -> None:
-    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:769)."""
+    """GroupNormalization -> Reshape + Reduction + Bias + Reduction + Power + Scale + Reshape + Scale (bvlc/mapping.yaml:772)."""
     count = lib.product(X.shape[1:]) // op.num_groups
     groups = e.layer(layers.Reshape(shape=layers.BlobShape(dim=(0, op.num_groups, -1))), (X,))
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (groups,))
@@ -1334,12 +1334,12 @@ def emit_gru(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """GRU -> other ops (bvlc/mapping.yaml:798)."""
+    """GRU -> other ops (bvlc/mapping.yaml:801)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:802)."""
+    """HardSigmoid -> Power + ReLU + Power + ReLU (bvlc/mapping.yaml:805)."""
     top = e.layer(layers.Power(scale=-op.alpha, shift=1 - op.beta), (X,))
     top = e.layer(layers.ReLU(), (top,))
     top = e.layer(layers.Power(scale=-1, shift=1), (top,))
@@ -1347,9 +1347,9 @@ def emit_hard_sigmoid(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (bvlc/mapping.yaml:813)."""
+    """Identity -> Parameter (bvlc/mapping.yaml:816)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:813")
+        raise Refused("does not hold: is_constant(input)", "bvlc/mapping.yaml:816")
     e.layer(
         layers.Parameter(shape=layers.BlobShape(dim=input.shape[:])),
         (),
@@ -1359,9 +1359,9 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Split (bvlc/mapping.yaml:818)."""
+    """Identity -> Split (bvlc/mapping.yaml:821)."""
     if lib.is_constant(input):
-        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:818")
+        raise Refused("does not hold: not is_constant(input)", "bvlc/mapping.yaml:821")
     e.layer(layers.Split(), (input,), tops=(output,))
 
 
@@ -1373,7 +1373,7 @@ def emit_instance_normalization(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:825)."""
+    """InstanceNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:828)."""
     count = lib.product(input.shape[2:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=2, coeff=-1), (input,))
     centred = e.layer(layers.Bias(axis=0), (input, means))
@@ -1393,18 +1393,18 @@ def emit_layer_normalization_1(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale (bvlc/mapping.yaml:858)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale (bvlc/mapping.yaml:861)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:857")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:857")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:857")
     if not lib.all_are(Scale, 1):
-        raise Refused("does not hold: all_are(Scale, 1)", "bvlc/mapping.yaml:858")
+        raise Refused("does not hold: all_are(Scale, 1)", "bvlc/mapping.yaml:861")
     if B is not None:
-        raise Refused("does not hold: not has(B)", "bvlc/mapping.yaml:858")
+        raise Refused("does not hold: not has(B)", "bvlc/mapping.yaml:861")
     count = lib.product(X.shape[start:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
@@ -1423,16 +1423,16 @@ def emit_layer_normalization_2(
     Mean: Value | None,
     InvStdDev: Value | None,
 ) -> None:
-    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:876)."""
+    """LayerNormalization -> Reduction + Bias + Reduction + Power + Scale + Scale (bvlc/mapping.yaml:879)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:857")
     if Mean is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:857")
     if InvStdDev is not None:
-        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:854")
+        raise Refused("the statistics are no outputs here", "bvlc/mapping.yaml:857")
     if not (not lib.all_are(Scale, 1) or B is not None):
-        raise Refused("does not hold: not all_are(Scale, 1) or has(B)", "bvlc/mapping.yaml:876")
+        raise Refused("does not hold: not all_are(Scale, 1) or has(B)", "bvlc/mapping.yaml:879")
     count = lib.product(X.shape[start:])
     means = e.layer(layers.Reduction(operation="MEAN", axis=start, coeff=-1), (X,))
     centred = e.layer(layers.Bias(axis=0), (X, means))
@@ -1451,38 +1451,38 @@ def emit_layer_normalization_2(
 
 
 def emit_leaky_relu(e: Emit, op: hub.LeakyRelu, X: Value, Y: Value) -> None:
-    """LeakyRelu -> ReLU (bvlc/mapping.yaml:904)."""
+    """LeakyRelu -> ReLU (bvlc/mapping.yaml:907)."""
     e.layer(layers.ReLU(negative_slope=op.alpha), (X,), tops=(Y,))
 
 
 def emit_less(e: Emit, op: hub.Less, A: Value, B: Value, C: Value) -> None:
-    """Less -> other ops (bvlc/mapping.yaml:909)."""
+    """Less -> other ops (bvlc/mapping.yaml:912)."""
     e.apply(hub.Greater(), (B, A), (C,))
 
 
 def emit_less_or_equal(e: Emit, op: hub.LessOrEqual, A: Value, B: Value, C: Value) -> None:
-    """LessOrEqual -> other ops (bvlc/mapping.yaml:913)."""
+    """LessOrEqual -> other ops (bvlc/mapping.yaml:916)."""
     e.apply(hub.Not(), (e.value(hub.Greater(), (A, B)),), (C,))
 
 
 def emit_log(e: Emit, op: hub.Log, input: Value, output: Value) -> None:
-    """Log -> Log (bvlc/mapping.yaml:917)."""
+    """Log -> Log (bvlc/mapping.yaml:920)."""
     e.layer(layers.Log(), (input,), tops=(output,))
 
 
 def emit_lrn_1(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> LRN (bvlc/mapping.yaml:922)."""
+    """LRN -> LRN (bvlc/mapping.yaml:925)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:922")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:925")
     if op.size % 2 != 1:
-        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:922")
+        raise Refused("does not hold: size % 2 == 1", "bvlc/mapping.yaml:925")
     e.layer(layers.LRN(local_size=op.size, alpha=op.alpha, beta=op.beta, k=op.bias), (X,), tops=(Y,))
 
 
 def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:925)."""
+    """LRN -> other ops (bvlc/mapping.yaml:928)."""
     if X.rank == 4:
-        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:925")
+        raise Refused("does not hold: X.rank != 4", "bvlc/mapping.yaml:928")
     places = lib.product(X.shape[2:])
     column = e.value(hub.Reshape(shape=(0, X.shape[1], places, 1)), (X,))
     normal = e.value(hub.LRN(size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias), (column,))
@@ -1490,11 +1490,11 @@ def emit_lrn_2(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
 
 
 def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
-    """LRN -> other ops (bvlc/mapping.yaml:933)."""
+    """LRN -> other ops (bvlc/mapping.yaml:936)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:933")
+        raise Refused("does not hold: X.rank == 4", "bvlc/mapping.yaml:936")
     if op.size % 2 != 0:
-        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:933")
+        raise Refused("does not hold: size % 2 == 0", "bvlc/mapping.yaml:936")
     channels = X.shape[1]
     mean = e.value(
         hub.Conv(kernel_shape=(1, 1)),
@@ -1531,20 +1531,20 @@ def emit_lstm(
     Y_h: Value | None,
     Y_c: Value | None,
 ) -> None:
-    """LSTM -> other ops (bvlc/mapping.yaml:943)."""
+    """LSTM -> other ops (bvlc/mapping.yaml:946)."""
     bvlc_hooks.lstm(e, op, X, W, R, B, sequence_lens, initial_h, initial_c, P, Y, Y_h, Y_c)
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> InnerProduct (bvlc/mapping.yaml:948)."""
+    """MatMul -> InnerProduct (bvlc/mapping.yaml:951)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:951")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:951")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:951")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:948")
+        raise Refused("does not hold: B.rank == 2", "bvlc/mapping.yaml:951")
     e.layer(
         layers.InnerProduct(num_output=B.shape[1], axis=A.rank - 1, bias_term=False),
         (A,),
@@ -1554,15 +1554,15 @@ def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:956)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:959)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:956")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:959")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:956")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:959")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:956")
+        raise Refused("does not hold: A.rank == 2", "bvlc/mapping.yaml:959")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:956")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:959")
     rows = A.shape[0]
     depth = A.shape[1]
     width = B.shape[-1]
@@ -1572,37 +1572,37 @@ def emit_mat_mul_2(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_3(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:965)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:968)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:965")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:968")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:965")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:968")
     if not A.rank > 2:
-        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:965")
+        raise Refused("does not hold: A.rank > 2", "bvlc/mapping.yaml:968")
     e.apply(hub.MatMul(), (e.value(hub.Identity(), (A,)), B), (Y,))
 
 
 def emit_mat_mul_4(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:967)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:970)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:967")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:970")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:967")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:970")
     if not B.rank > 2:
-        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:967")
+        raise Refused("does not hold: B.rank > 2", "bvlc/mapping.yaml:970")
     e.apply(hub.MatMul(), (A, e.value(hub.Identity(), (B,))), (Y,))
 
 
 def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:970)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:973)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:973")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:973")
     if not A.rank >= 2:
-        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: A.rank >= 2", "bvlc/mapping.yaml:973")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:970")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:973")
     back = tuple(i for i in range(B.rank - 2)) + (B.rank - 1, B.rank - 2)
     rows = e.value(hub.Unsqueeze(axes=(-2,)), (A,))
     columns = e.value(hub.Unsqueeze(axes=(-3,)), (e.value(hub.Transpose(perm=back), (B,)),))
@@ -1610,81 +1610,81 @@ def emit_mat_mul_5(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> Non
 
 
 def emit_mat_mul_6(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:977)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:980)."""
     if A.rank != 1:
-        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:977")
+        raise Refused("does not hold: A.rank == 1", "bvlc/mapping.yaml:980")
     if not B.rank >= 2:
-        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:977")
+        raise Refused("does not hold: B.rank >= 2", "bvlc/mapping.yaml:980")
     e.apply(hub.Squeeze(axes=(-2,)), (e.value(hub.MatMul(), (e.value(hub.Unsqueeze(axes=(0,)), (A,)), B)),), (Y,))
 
 
 def emit_mat_mul_7(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> other ops (bvlc/mapping.yaml:979)."""
+    """MatMul -> other ops (bvlc/mapping.yaml:982)."""
     if B.rank != 1:
-        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:979")
+        raise Refused("does not hold: B.rank == 1", "bvlc/mapping.yaml:982")
     e.apply(hub.Squeeze(axes=(-1,)), (e.value(hub.MatMul(), (A, e.value(hub.Unsqueeze(axes=(1,)), (B,)))),), (Y,))
 
 
 def emit_max_1(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:992)."""
+    """Max -> other ops (bvlc/mapping.yaml:995)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:992")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:995")
     e.apply(hub.Identity(), (data_0[0],), (max_,))
 
 
 def emit_max_2(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> Eltwise (bvlc/mapping.yaml:994)."""
+    """Max -> Eltwise (bvlc/mapping.yaml:997)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:994")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:997")
     if not all(tuple(x.shape == max_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == max.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:994",
+            "bvlc/mapping.yaml:997",
         )
     e.layer(layers.Eltwise(operation="MAX"), (*data_0,), tops=(max_,))
 
 
 def emit_max_3(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:997)."""
+    """Max -> other ops (bvlc/mapping.yaml:1000)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:997")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1000")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:997")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1000")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:997")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1000")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:997")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:1000")
     e.apply(hub.Clip(min=lib.scalar(data_0[1])), (data_0[0],), (max_,))
 
 
 def emit_max_4(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:999)."""
+    """Max -> other ops (bvlc/mapping.yaml:1002)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:999")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1002")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:999")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1002")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:999")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1002")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:999")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:1002")
     e.apply(hub.Clip(min=lib.scalar(data_0[0])), (data_0[1],), (max_,))
 
 
 def emit_max_5(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:1001)."""
+    """Max -> other ops (bvlc/mapping.yaml:1004)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1001")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1004")
     e.apply(hub.Max(), [e.value(hub.Expand(shape=max_.shape[:]), (x,)) for x in data_0], (max_,))
 
 
 def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:1003)."""
+    """Max -> other ops (bvlc/mapping.yaml:1006)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1006")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1006")
     if data_0[0].shape != max_.shape:
-        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:1003")
+        raise Refused("does not hold: data_0[0].shape == max.shape", "bvlc/mapping.yaml:1006")
     e.apply(
         hub.Max(),
         (data_0[0], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[0], 0.0)), data_0[1]))),
@@ -1693,13 +1693,13 @@ def emit_max_6(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> None:
-    """Max -> other ops (bvlc/mapping.yaml:1005)."""
+    """Max -> other ops (bvlc/mapping.yaml:1008)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1005")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1008")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1005")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1008")
     if data_0[1].shape != max_.shape:
-        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:1005")
+        raise Refused("does not hold: data_0[1].shape == max.shape", "bvlc/mapping.yaml:1008")
     e.apply(
         hub.Max(),
         (data_0[1], e.value(hub.Add(), (e.value(hub.Mul(), (data_0[1], 0.0)), data_0[0]))),
@@ -1708,11 +1708,11 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (bvlc/mapping.yaml:1031)."""
+    """MaxPool -> Pooling (bvlc/mapping.yaml:1034)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1026",
+            "bvlc/mapping.yaml:1029",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1720,9 +1720,9 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1031")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1034")
     if sizes != Y.shape[2:]:
-        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:1031")
+        raise Refused("does not hold: sizes == Y.shape[2:]", "bvlc/mapping.yaml:1034")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -1739,11 +1739,11 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1042)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1045)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1026",
+            "bvlc/mapping.yaml:1029",
         )
     axes = len(op.kernel_shape)
     begins = op.pads[:axes]
@@ -1751,11 +1751,11 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
     plain = axes == 2 and op.dilations == lib.ones(2)
     inside = plain and lib.caffe_windows_inside(X.shape[2:], op.kernel_shape, op.strides, begins)
     if not inside:
-        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1042")
+        raise Refused("does not hold: inside", "bvlc/mapping.yaml:1045")
     if sizes == Y.shape[2:]:
-        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:1042")
+        raise Refused("does not hold: sizes != Y.shape[2:]", "bvlc/mapping.yaml:1045")
     if not lib.covers(sizes, Y.shape[2:]):
-        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:1042")
+        raise Refused("does not hold: covers(sizes, Y.shape[2:])", "bvlc/mapping.yaml:1045")
     over = lib.caffe_overhang(X.shape[2:], op.kernel_shape, op.strides, begins)
     every = e.value(
         hub.MaxPool(
@@ -1769,35 +1769,35 @@ def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_3(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1047)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1050)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1026",
+            "bvlc/mapping.yaml:1029",
         )
     axes = len(op.kernel_shape)
     needed = tuple((o - 1) * s + k for o, s, k in zip(Y.shape[2:], op.strides, op.kernel_shape, strict=True))
     plain = axes == 2 and op.dilations == lib.ones(2)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1047")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1050")
     if op.pads != lib.zeros(4):
-        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:1047")
+        raise Refused("does not hold: pads == zeros(4)", "bvlc/mapping.yaml:1050")
     if needed == X.shape[2:]:
-        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:1047")
+        raise Refused("does not hold: needed != X.shape[2:]", "bvlc/mapping.yaml:1050")
     part = e.value(hub.Slice(starts=(0, 0), ends=needed, axes=(2, 3)), (X,))
     e.apply(hub.MaxPool(kernel_shape=op.kernel_shape, strides=op.strides), (part,), (Y,))
 
 
 def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1051)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1054)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1026",
+            "bvlc/mapping.yaml:1029",
         )
     axes = len(op.kernel_shape)
     if axes != 1:
-        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:1051")
+        raise Refused("does not hold: axes == 1", "bvlc/mapping.yaml:1054")
     image = e.value(hub.Reshape(shape=(0, 0, 1, -1)), (X,))
     pooled = e.value(
         hub.MaxPool(
@@ -1812,15 +1812,15 @@ def emit_max_pool_4(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1056)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1059)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1026",
+            "bvlc/mapping.yaml:1029",
         )
     axes = len(op.kernel_shape)
     if op.pads == lib.zeros(2 * axes):
-        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:1056")
+        raise Refused("does not hold: pads != zeros(2 * axes)", "bvlc/mapping.yaml:1059")
     begins = op.pads[:axes]
     padded = e.value(
         hub.Pad(
@@ -1837,17 +1837,17 @@ def emit_max_pool_5(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:1060)."""
+    """MaxPool -> Im2col + Reshape + Pooling + Reshape (bvlc/mapping.yaml:1063)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1026",
+            "bvlc/mapping.yaml:1029",
         )
     axes = len(op.kernel_shape)
     if axes != 2:
-        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:1060")
+        raise Refused("does not hold: axes == 2", "bvlc/mapping.yaml:1063")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:1060")
+        raise Refused("does not hold: dilations != ones(2)", "bvlc/mapping.yaml:1063")
     top = e.layer(layers.Im2col(kernel_size=op.kernel_shape, stride=op.strides, dilation=op.dilations), (X,))
     top = e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=(0, X.shape[1], lib.product(op.kernel_shape), -1))),
@@ -1858,15 +1858,15 @@ def emit_max_pool_6(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> other ops (bvlc/mapping.yaml:1070)."""
+    """MaxPool -> other ops (bvlc/mapping.yaml:1073)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
-            "bvlc/mapping.yaml:1026",
+            "bvlc/mapping.yaml:1029",
         )
     axes = len(op.kernel_shape)
     if axes != 3:
-        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:1070")
+        raise Refused("does not hold: axes == 3", "bvlc/mapping.yaml:1073")
     k = op.kernel_shape
     s = op.strides
     planes = (0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4])
@@ -1888,11 +1888,11 @@ def emit_max_pool_7(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_mean(e: Emit, op: hub.Mean, data_0: tuple[Value, ...], mean: Value) -> None:
-    """Mean -> Eltwise (bvlc/mapping.yaml:1091)."""
+    """Mean -> Eltwise (bvlc/mapping.yaml:1094)."""
     if not len(data_0) >= 2:
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1092")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1095")
     if not all(tuple(x.shape == mean.shape for x in data_0)):
-        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1092")
+        raise Refused("two or more tensors of one shape are taken", "bvlc/mapping.yaml:1095")
     e.layer(
         layers.Eltwise(operation="SUM", coeff=tuple(1 / len(data_0) for x in data_0)),
         (*data_0,),
@@ -1906,11 +1906,11 @@ def emit_mean_variance_normalization_1(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1105)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1108)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1101")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1104")
     if lib.normal_axes(op.axes, 4) != (2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1105")
+        raise Refused("does not hold: normal_axes(axes, 4) == (2, 3)", "bvlc/mapping.yaml:1108")
     e.layer(layers.MVN(), (X,), tops=(Y,))
 
 
@@ -1920,53 +1920,53 @@ def emit_mean_variance_normalization_2(
     X: Value,
     Y: Value,
 ) -> None:
-    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1107)."""
+    """MeanVarianceNormalization -> MVN (bvlc/mapping.yaml:1110)."""
     if X.rank != 4:
-        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1101")
+        raise Refused("MVN takes blobs of four axes", "bvlc/mapping.yaml:1104")
     if lib.normal_axes(op.axes, 4) != (1, 2, 3):
-        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1107")
+        raise Refused("does not hold: normal_axes(axes, 4) == (1, 2, 3)", "bvlc/mapping.yaml:1110")
     e.layer(layers.MVN(across_channels=True), (X,), tops=(Y,))
 
 
 def emit_min_1(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1117)."""
+    """Min -> other ops (bvlc/mapping.yaml:1120)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1117")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1120")
     if not lib.is_scalar(data_0[1]):
-        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1117")
+        raise Refused("does not hold: is_scalar(data_0[1])", "bvlc/mapping.yaml:1120")
     if lib.is_constant(data_0[0]):
-        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1117")
+        raise Refused("does not hold: not is_constant(data_0[0])", "bvlc/mapping.yaml:1120")
     if data_0[0].shape != min_.shape:
-        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1117")
+        raise Refused("does not hold: data_0[0].shape == min.shape", "bvlc/mapping.yaml:1120")
     e.apply(hub.Clip(max=lib.scalar(data_0[1])), (data_0[0],), (min_,))
 
 
 def emit_min_2(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1119)."""
+    """Min -> other ops (bvlc/mapping.yaml:1122)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1119")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1122")
     if not lib.is_scalar(data_0[0]):
-        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1119")
+        raise Refused("does not hold: is_scalar(data_0[0])", "bvlc/mapping.yaml:1122")
     if lib.is_constant(data_0[1]):
-        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1119")
+        raise Refused("does not hold: not is_constant(data_0[1])", "bvlc/mapping.yaml:1122")
     if data_0[1].shape != min_.shape:
-        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1119")
+        raise Refused("does not hold: data_0[1].shape == min.shape", "bvlc/mapping.yaml:1122")
     e.apply(hub.Clip(max=lib.scalar(data_0[0])), (data_0[1],), (min_,))
 
 
 def emit_min_3(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1121)."""
+    """Min -> other ops (bvlc/mapping.yaml:1124)."""
     if not all(tuple(not lib.is_constant(x) for x in data_0)):
-        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1121")
+        raise Refused("does not hold: all([not is_constant(x) for x in data_0])", "bvlc/mapping.yaml:1124")
     e.apply(hub.Neg(), (e.value(hub.Max(), [e.value(hub.Neg(), (x,)) for x in data_0]),), (min_,))
 
 
 def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1123)."""
+    """Min -> other ops (bvlc/mapping.yaml:1126)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1123")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1126")
     if not lib.is_constant(data_0[1]):
-        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1123")
+        raise Refused("does not hold: is_constant(data_0[1])", "bvlc/mapping.yaml:1126")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[0],)), lib.negative(data_0[1]))),),
@@ -1975,11 +1975,11 @@ def emit_min_4(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> None:
-    """Min -> other ops (bvlc/mapping.yaml:1125)."""
+    """Min -> other ops (bvlc/mapping.yaml:1128)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1125")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1128")
     if not lib.is_constant(data_0[0]):
-        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1125")
+        raise Refused("does not hold: is_constant(data_0[0])", "bvlc/mapping.yaml:1128")
     e.apply(
         hub.Neg(),
         (e.value(hub.Max(), (e.value(hub.Neg(), (data_0[1],)), lib.negative(data_0[0]))),),
@@ -1988,40 +1988,40 @@ def emit_min_5(e: Emit, op: hub.Min, data_0: tuple[Value, ...], min_: Value) -> 
 
 
 def emit_mul_1(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Eltwise (bvlc/mapping.yaml:1136)."""
+    """Mul -> Eltwise (bvlc/mapping.yaml:1139)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1136")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1139")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1136")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1139")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1136")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1139")
     e.layer(layers.Eltwise(operation="PROD"), (A, B), tops=(C,))
 
 
 def emit_mul_2(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1140)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1143)."""
     if not lib.is_constant(A):
-        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1140")
+        raise Refused("does not hold: is_constant(A)", "bvlc/mapping.yaml:1143")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1140")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1143")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_3(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Power (bvlc/mapping.yaml:1142)."""
+    """Mul -> Power (bvlc/mapping.yaml:1145)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1142")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1145")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1142")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1145")
     e.layer(layers.Power(scale=lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> Scale (bvlc/mapping.yaml:1146)."""
+    """Mul -> Scale (bvlc/mapping.yaml:1149)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1146")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1149")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1146")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1149")
     span = lib.span_of(A.shape, B.shape)
     e.layer(
         layers.Scale(axis=span[0], num_axes=span[1] - span[0]),
@@ -2032,13 +2032,13 @@ def emit_mul_4(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1155)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1158)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1155")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1158")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1155")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1158")
     if not lib.run_axis(A.shape, B.shape) >= 0:
-        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1155")
+        raise Refused("does not hold: run_axis(A.shape, B.shape) >= 0", "bvlc/mapping.yaml:1158")
     e.apply(
         caffe_ops.MulAlong(axis=lib.run_axis(A.shape, B.shape)),
         (A, e.value(hub.Reshape(shape=lib.run_shape(A.shape, B.shape)), (B,))),
@@ -2047,67 +2047,67 @@ def emit_mul_5(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_mul_6(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1157)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1160)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1157")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1160")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1157")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1160")
     e.apply(hub.Mul(), (A, e.value(hub.Expand(shape=lib.without_gaps(A.shape, B.shape)), (B,))), (C,))
 
 
 def emit_mul_7(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1159)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1162)."""
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1159")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1162")
     e.apply(hub.Mul(), (B, A), (C,))
 
 
 def emit_mul_8(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1161)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1164)."""
     if not (lib.is_constant(B) or lib.product(A.shape) >= lib.product(B.shape)):
         raise Refused(
             "does not hold: is_constant(B) or product(A.shape) >= product(B.shape)",
-            "bvlc/mapping.yaml:1161",
+            "bvlc/mapping.yaml:1164",
         )
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (A,)), B), (C,))
 
 
 def emit_mul_9(e: Emit, op: hub.Mul, A: Value, B: Value, C: Value) -> None:
-    """Mul -> other ops (bvlc/mapping.yaml:1163)."""
+    """Mul -> other ops (bvlc/mapping.yaml:1166)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1163")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1166")
     if not lib.product(A.shape) < lib.product(B.shape):
-        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1163")
+        raise Refused("does not hold: product(A.shape) < product(B.shape)", "bvlc/mapping.yaml:1166")
     e.apply(hub.Mul(), (e.value(hub.Expand(shape=C.shape[:]), (B,)), A), (C,))
 
 
 def emit_neg(e: Emit, op: hub.Neg, X: Value, Y: Value) -> None:
-    """Neg -> Power (bvlc/mapping.yaml:1178)."""
+    """Neg -> Power (bvlc/mapping.yaml:1181)."""
     e.layer(layers.Power(scale=-1), (X,), tops=(Y,))
 
 
 def emit_not(e: Emit, op: hub.Not, X: Value, Y: Value) -> None:
-    """Not -> Power (bvlc/mapping.yaml:1183)."""
+    """Not -> Power (bvlc/mapping.yaml:1186)."""
     e.layer(layers.Power(scale=-1, shift=1), (X,), tops=(Y,))
 
 
 def emit_or_1(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> Eltwise (bvlc/mapping.yaml:1189)."""
+    """Or -> Eltwise (bvlc/mapping.yaml:1192)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1189")
-    if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1189")
-    if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1189")
-    e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
-
-
-def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
-    """Or -> other ops (bvlc/mapping.yaml:1192)."""
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1192")
     if lib.is_constant(A):
         raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1192")
     if lib.is_constant(B):
         raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1192")
+    e.layer(layers.Eltwise(operation="MAX"), (A, B), tops=(C,))
+
+
+def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
+    """Or -> other ops (bvlc/mapping.yaml:1195)."""
+    if lib.is_constant(A):
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1195")
+    if lib.is_constant(B):
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1195")
     e.apply(
         hub.Or(),
         (e.value(hub.Expand(shape=C.shape[:]), (A,)), e.value(hub.Expand(shape=C.shape[:]), (B,))),
@@ -2116,21 +2116,21 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1209)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1212)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     if axis != -1:
-        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1209")
+        raise Refused("does not hold: axis == -1", "bvlc/mapping.yaml:1212")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1211)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1214)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     if not any(tuple(p[0] < 0 or p[1] < 0 for p in pairs)):
-        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1211")
+        raise Refused("does not hold: any([p[0] < 0 or p[1] < 0 for p in pairs])", "bvlc/mapping.yaml:1214")
     value = op.constant_value if op.constant_value is not None else 0.0
     inner = tuple(max(0, -p[0]) for p in pairs)
     outer = tuple(size - max(0, -p[1]) for size, p in zip(data.shape, pairs, strict=True))
@@ -2140,19 +2140,19 @@ def emit_pad_2(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1215)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1218)."""
     pads = e.known(op.pads)
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1215")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1218")
     if value != 0:
-        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1215")
+        raise Refused("does not hold: value == 0", "bvlc/mapping.yaml:1218")
     if not axis >= 2:
-        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1215")
+        raise Refused("does not hold: axis >= 2", "bvlc/mapping.yaml:1218")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1215")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1218")
     e.apply(
         hub.Conv(
             group=data.shape[1],
@@ -2165,10 +2165,10 @@ def emit_pad_3(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1218)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1221)."""
     pads = e.known(op.pads)
     if op.mode != "constant":
-        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1218")
+        raise Refused("does not hold: mode == 'constant'", "bvlc/mapping.yaml:1221")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     value = op.constant_value if op.constant_value is not None else 0.0
@@ -2199,10 +2199,10 @@ def emit_pad_4(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> other ops (bvlc/mapping.yaml:1229)."""
+    """Pad -> other ops (bvlc/mapping.yaml:1232)."""
     pads = e.known(op.pads)
     if op.mode == "constant":
-        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1229")
+        raise Refused("does not hold: mode != 'constant'", "bvlc/mapping.yaml:1232")
     pairs = lib.pad_pairs(pads, op.axes, data.rank)
     axis = lib.padded_axis(pairs)
     others = tuple(0 if i == axis else p[0] for i, p in zip(range(data.rank), pairs, strict=True)) + tuple(0 if i == axis else p[1] for i, p in zip(range(data.rank), pairs, strict=True))
@@ -2214,54 +2214,54 @@ def emit_pad_5(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
 
 
 def emit_pow_1(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Power (bvlc/mapping.yaml:1242)."""
+    """Pow -> Power (bvlc/mapping.yaml:1245)."""
     if not lib.is_scalar(Y):
-        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1242")
+        raise Refused("does not hold: is_scalar(Y)", "bvlc/mapping.yaml:1245")
     if X.shape != Z.shape:
-        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1242")
+        raise Refused("does not hold: X.shape == Z.shape", "bvlc/mapping.yaml:1245")
     e.layer(layers.Power(power=lib.scalar(Y)), (X,), tops=(Z,))
 
 
 def emit_pow_2(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> Exp (bvlc/mapping.yaml:1246)."""
+    """Pow -> Exp (bvlc/mapping.yaml:1249)."""
     if not lib.is_scalar(X):
-        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1246")
+        raise Refused("does not hold: is_scalar(X)", "bvlc/mapping.yaml:1249")
     if not lib.scalar(X) > 0:
-        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1246")
+        raise Refused("does not hold: scalar(X) > 0", "bvlc/mapping.yaml:1249")
     if Y.shape != Z.shape:
-        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1246")
+        raise Refused("does not hold: Y.shape == Z.shape", "bvlc/mapping.yaml:1249")
     e.layer(layers.Exp(base=lib.scalar(X)), (Y,), tops=(Z,))
 
 
 def emit_pow_3(e: Emit, op: hub.Pow, X: Value, Y: Value, Z: Value) -> None:
-    """Pow -> other ops (bvlc/mapping.yaml:1250)."""
+    """Pow -> other ops (bvlc/mapping.yaml:1253)."""
     e.apply(hub.Exp(), (e.value(hub.Mul(), (e.value(hub.Log(), (X,)), Y)),), (Z,))
 
 
 def emit_p_relu_1(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1260)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1263)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1260")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1263")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1260")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1263")
     if lib.product(slope.shape) != 1:
-        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1260")
+        raise Refused("does not hold: product(slope.shape) == 1", "bvlc/mapping.yaml:1263")
     e.layer(layers.PReLU(channel_shared=True), (X,), blobs=(lib.reshape(slope, ()),), tops=(Y,))
 
 
 def emit_p_relu_2(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> PReLU (bvlc/mapping.yaml:1265)."""
+    """PRelu -> PReLU (bvlc/mapping.yaml:1268)."""
     if not lib.is_constant(slope):
-        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1265")
+        raise Refused("does not hold: is_constant(slope)", "bvlc/mapping.yaml:1268")
     if not 2 <= X.rank <= 4:
-        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1265")
+        raise Refused("does not hold: 2 <= X.rank <= 4", "bvlc/mapping.yaml:1268")
     if lib.span_of(X.shape, slope.shape) != (1, 2):
-        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1265")
+        raise Refused("does not hold: span_of(X.shape, slope.shape) == (1, 2)", "bvlc/mapping.yaml:1268")
     e.layer(layers.PReLU(), (X,), blobs=(lib.reshape(slope, (X.shape[1],)),), tops=(Y,))
 
 
 def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> None:
-    """PRelu -> other ops (bvlc/mapping.yaml:1269)."""
+    """PRelu -> other ops (bvlc/mapping.yaml:1272)."""
     e.apply(
         hub.Sub(),
         (
@@ -2273,26 +2273,12 @@ def emit_p_relu_3(e: Emit, op: hub.PRelu, X: Value, slope: Value, Y: Value) -> N
 
 
 def emit_reciprocal(e: Emit, op: hub.Reciprocal, X: Value, Y: Value) -> None:
-    """Reciprocal -> Power (bvlc/mapping.yaml:1276)."""
+    """Reciprocal -> Power (bvlc/mapping.yaml:1279)."""
     e.layer(layers.Power(power=-1), (X,), tops=(Y,))
 
 
 def emit_reduce_l1_1(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1284)."""
-    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1284")
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1284")
-    if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1284")
-    if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1284")
-    e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,), tops=(reduced,))
-
-
-def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1287)."""
+    """ReduceL1 -> Reduction (bvlc/mapping.yaml:1287)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
         raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1287")
@@ -2300,43 +2286,57 @@ def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> 
         raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1287")
     if over[-1] != data.rank - 1:
         raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1287")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1287")
+    e.layer(layers.Reduction(operation="ASUM", axis=over[0]), (data,), tops=(reduced,))
+
+
+def emit_reduce_l1_2(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1290)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1290")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1290")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1290")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1287")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1290")
     dropped = e.value(hub.ReduceL1(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_l1_3(e: Emit, op: hub.ReduceL1, data: Value, reduced: Value) -> None:
-    """ReduceL1 -> other ops (bvlc/mapping.yaml:1291)."""
+    """ReduceL1 -> other ops (bvlc/mapping.yaml:1294)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1291")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1294")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Abs(), (data,)),), (reduced,))
 
 
 def emit_reduce_max_1(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1310)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1313)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1309")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1310")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1313")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1310")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1313")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1310")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1313")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1310")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1313")
     e.apply(hub.GlobalMaxPool(), (data,), (reduced,))
 
 
 def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1312)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1315)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1309")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1312")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1315")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2346,12 +2346,12 @@ def emit_reduce_max_2(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -> None:
-    """ReduceMax -> other ops (bvlc/mapping.yaml:1317)."""
+    """ReduceMax -> other ops (bvlc/mapping.yaml:1320)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1306")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1309")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1317")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1320")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMax(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMax(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2359,69 +2359,69 @@ def emit_reduce_max_3(e: Emit, op: hub.ReduceMax, data: Value, reduced: Value) -
 
 
 def emit_reduce_mean_1(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1338)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1341)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1337")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1338")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1341")
     if over != (2, 3):
-        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1338")
+        raise Refused("does not hold: over == (2, 3)", "bvlc/mapping.yaml:1341")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1338")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1341")
     e.apply(hub.GlobalAveragePool(), (data,), (reduced,))
 
 
 def emit_reduce_mean_2(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> Reduction (bvlc/mapping.yaml:1340)."""
+    """ReduceMean -> Reduction (bvlc/mapping.yaml:1343)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1340")
-    if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1340")
-    if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1340")
-    e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,), tops=(reduced,))
-
-
-def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1343)."""
-    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1337")
     if not lib.is_run(over):
         raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1343")
     if over[-1] != data.rank - 1:
         raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1343")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1343")
+    e.layer(layers.Reduction(operation="MEAN", axis=over[0]), (data,), tops=(reduced,))
+
+
+def emit_reduce_mean_3(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1346)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1337")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1346")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1346")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1343")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1346")
     dropped = e.value(hub.ReduceMean(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_mean_4(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1347)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1350)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1337")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1347")
+        raise Refused("does not hold: data.rank == 4", "bvlc/mapping.yaml:1350")
     if over != (2,):
-        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1347")
+        raise Refused("does not hold: over == (2,)", "bvlc/mapping.yaml:1350")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1347")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1350")
     e.apply(hub.AveragePool(kernel_shape=(data.shape[2], 1)), (data,), (reduced,))
 
 
 def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1349)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1352)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1337")
     if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1349")
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1352")
     run = lib.last_run(over)
     count = lib.product(data.shape[run[0] : run[-1] + 1])
     inner = lib.product(data.shape[run[-1] + 1 :])
@@ -2431,12 +2431,12 @@ def emit_reduce_mean_5(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value) -> None:
-    """ReduceMean -> other ops (bvlc/mapping.yaml:1354)."""
+    """ReduceMean -> other ops (bvlc/mapping.yaml:1357)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1334")
+        raise Refused("there is nothing to reduce", "bvlc/mapping.yaml:1337")
     if lib.is_run(over):
-        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1354")
+        raise Refused("does not hold: not is_run(over)", "bvlc/mapping.yaml:1357")
     run = lib.last_run(over)
     part = e.value(hub.ReduceMean(axes=run, keepdims=1), (data,))
     whole = e.value(hub.ReduceMean(axes=over[: len(over) - len(run)], keepdims=1), (part,))
@@ -2444,7 +2444,7 @@ def emit_reduce_mean_6(e: Emit, op: hub.ReduceMean, data: Value, reduced: Value)
 
 
 def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> None:
-    """ReduceMin -> other ops (bvlc/mapping.yaml:1368)."""
+    """ReduceMin -> other ops (bvlc/mapping.yaml:1371)."""
     e.apply(
         hub.Neg(),
         (
@@ -2462,43 +2462,43 @@ def emit_reduce_min(e: Emit, op: hub.ReduceMin, data: Value, reduced: Value) -> 
 
 
 def emit_reduce_sum_1(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1375)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1378)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if len(over) != 0:
-        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1375")
+        raise Refused("does not hold: len(over) == 0", "bvlc/mapping.yaml:1378")
     e.apply(hub.Identity(), (data,), (reduced,))
 
 
 def emit_reduce_sum_2(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> Reduction (bvlc/mapping.yaml:1377)."""
-    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1377")
-    if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1377")
-    if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1377")
-    e.layer(layers.Reduction(axis=over[0]), (data,), tops=(reduced,))
-
-
-def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1380)."""
+    """ReduceSum -> Reduction (bvlc/mapping.yaml:1380)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not lib.is_run(over):
         raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1380")
     if over[-1] != data.rank - 1:
         raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1380")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1380")
+    e.layer(layers.Reduction(axis=over[0]), (data,), tops=(reduced,))
+
+
+def emit_reduce_sum_3(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1383)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1383")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1383")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1380")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1383")
     dropped = e.value(hub.ReduceSum(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -> None:
-    """ReduceSum -> other ops (bvlc/mapping.yaml:1384)."""
+    """ReduceSum -> other ops (bvlc/mapping.yaml:1387)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1384")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1387")
     e.apply(
         hub.Mul(),
         (
@@ -2510,21 +2510,7 @@ def emit_reduce_sum_4(e: Emit, op: hub.ReduceSum, data: Value, reduced: Value) -
 
 
 def emit_reduce_sum_square_1(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1397)."""
-    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
-    if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1397")
-    if not lib.is_run(over):
-        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1397")
-    if over[-1] != data.rank - 1:
-        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1397")
-    if op.keepdims != 0:
-        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1397")
-    e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,), tops=(reduced,))
-
-
-def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1400)."""
+    """ReduceSumSquare -> Reduction (bvlc/mapping.yaml:1400)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
         raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1400")
@@ -2532,29 +2518,43 @@ def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, redu
         raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1400")
     if over[-1] != data.rank - 1:
         raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1400")
+    if op.keepdims != 0:
+        raise Refused("does not hold: keepdims == 0", "bvlc/mapping.yaml:1400")
+    e.layer(layers.Reduction(operation="SUMSQ", axis=over[0]), (data,), tops=(reduced,))
+
+
+def emit_reduce_sum_square_2(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1403)."""
+    over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
+    if not len(over) > 0:
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1403")
+    if not lib.is_run(over):
+        raise Refused("does not hold: is_run(over)", "bvlc/mapping.yaml:1403")
+    if over[-1] != data.rank - 1:
+        raise Refused("does not hold: over[-1] == data.rank - 1", "bvlc/mapping.yaml:1403")
     if op.keepdims != 1:
-        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1400")
+        raise Refused("does not hold: keepdims == 1", "bvlc/mapping.yaml:1403")
     dropped = e.value(hub.ReduceSumSquare(axes=over, keepdims=0), (data,))
     e.apply(hub.Reshape(shape=lib.zeros(over[0]) + lib.ones(len(over))), (dropped,), (reduced,))
 
 
 def emit_reduce_sum_square_3(e: Emit, op: hub.ReduceSumSquare, data: Value, reduced: Value) -> None:
-    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1404)."""
+    """ReduceSumSquare -> other ops (bvlc/mapping.yaml:1407)."""
     over = lib.reduced_axes(op.axes, data.rank, op.noop_with_empty_axes)
     if not len(over) > 0:
-        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1404")
+        raise Refused("does not hold: len(over) > 0", "bvlc/mapping.yaml:1407")
     e.apply(hub.ReduceSum(axes=over, keepdims=op.keepdims), (e.value(hub.Mul(), (data, data)),), (reduced,))
 
 
 def emit_relu(e: Emit, op: hub.Relu, X: Value, Y: Value) -> None:
-    """Relu -> ReLU (bvlc/mapping.yaml:1413)."""
+    """Relu -> ReLU (bvlc/mapping.yaml:1416)."""
     e.layer(layers.ReLU(), (X,), tops=(Y,))
 
 
 def emit_reshape_1(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> None:
     """Reshape -> other ops (nnie/mapping.yaml:31)."""
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1418")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1421")
     if reshaped.rank != 2:
         raise Refused("does not hold: reshaped.rank == 2", "nnie/mapping.yaml:31")
     if data.rank != 4:
@@ -2568,7 +2568,7 @@ def emit_reshape_2(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> No
     """Reshape -> Reshape (nnie/mapping.yaml:30)."""
     shape = e.known(op.shape)
     if op.allowzero != 0:
-        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1418")
+        raise Refused("a zero in the shape means an axis of the input", "bvlc/mapping.yaml:1421")
     e.layer(
         layers.Reshape(shape=layers.BlobShape(dim=lib.open_batch(data, shape))),
         (data,),
@@ -2577,10 +2577,10 @@ def emit_reshape_2(e: Emit, op: hub.Reshape, data: Value, reshaped: Value) -> No
 
 
 def emit_rms_normalization(e: Emit, op: hub.RMSNormalization, X: Value, scale: Value, Y: Value) -> None:
-    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1427)."""
+    """RMSNormalization -> Reduction + Power + Scale + Scale (bvlc/mapping.yaml:1430)."""
     start = lib.axis_of(op.axis, X.rank)
     if not start > 0:
-        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1431")
+        raise Refused("the batch is not normalized", "bvlc/mapping.yaml:1434")
     count = lib.product(X.shape[start:])
     top = e.layer(layers.Reduction(operation="SUMSQ", axis=start, coeff=1 / count), (X,))
     factors = e.layer(layers.Power(shift=op.epsilon, power=-0.5), (top,))
@@ -2605,26 +2605,26 @@ def emit_rnn_1(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1455)."""
+    """RNN -> Reduction + Bias + RNN + Power + Reshape (bvlc/mapping.yaml:1458)."""
     steps = X.shape[0]
     if op.direction != "forward":
-        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1455")
+        raise Refused("does not hold: direction == 'forward'", "bvlc/mapping.yaml:1458")
     if op.activations[0] != "Tanh":
-        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1455")
+        raise Refused("does not hold: activations[0] == 'Tanh'", "bvlc/mapping.yaml:1458")
     if op.layout != 0:
-        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1455")
+        raise Refused("does not hold: layout == 0", "bvlc/mapping.yaml:1458")
     if op.clip is not None:
-        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1455")
+        raise Refused("does not hold: not has(clip)", "bvlc/mapping.yaml:1458")
     if not steps > 1:
-        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1455")
+        raise Refused("does not hold: steps > 1", "bvlc/mapping.yaml:1458")
     if Y is None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1457")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1460")
     if Y_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1457")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1460")
     if initial_h is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1457")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1460")
     if sequence_lens is not None:
-        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1457")
+        raise Refused("states are no bottoms or tops here", "bvlc/mapping.yaml:1460")
     size = R.shape[2]
     top = e.layer(layers.Reduction(axis=2, coeff=0), (X,))
     cont = e.layer(layers.Bias(axis=0), (top,), blobs=(lib.begin_mark(steps),))
@@ -2655,47 +2655,47 @@ def emit_rnn_2(
     Y: Value | None,
     Y_h: Value | None,
 ) -> None:
-    """RNN -> other ops (bvlc/mapping.yaml:1482)."""
+    """RNN -> other ops (bvlc/mapping.yaml:1485)."""
     bvlc_hooks.unrolled(e, op, X, W, R, B, sequence_lens, initial_h, Y, Y_h)
 
 
 def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
-    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1488)."""
+    """Sigmoid -> Sigmoid (bvlc/mapping.yaml:1491)."""
     e.layer(layers.Sigmoid(), (X,), tops=(Y,))
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1501)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1504)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1501")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1504")
     if len(cuts) != 0:
-        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1501")
+        raise Refused("does not hold: len(cuts) == 0", "bvlc/mapping.yaml:1504")
     e.apply(hub.Identity(), (data,), (output,))
 
 
 def emit_slice_2(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1503)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1506)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1503")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1506")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1503")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1506")
     if cuts[0][1] != 0:
-        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1503")
+        raise Refused("does not hold: cuts[0][1] == 0", "bvlc/mapping.yaml:1506")
     e.layer(layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][2],)), (data,), tops=(output,), loose=1)
 
 
 def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1508)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1511)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2703,11 +2703,11 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1508")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1511")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1508")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1511")
     if cuts[0][2] != size:
-        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1508")
+        raise Refused("does not hold: cuts[0][2] == size", "bvlc/mapping.yaml:1511")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=(cuts[0][1],)),
         (data,),
@@ -2718,7 +2718,7 @@ def emit_slice_3(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Slice (bvlc/mapping.yaml:1514)."""
+    """Slice -> Slice (bvlc/mapping.yaml:1517)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2726,13 +2726,13 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     size = data.shape[cuts[0][0]] if len(cuts) > 0 else 0
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1514")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1517")
     if len(cuts) != 1:
-        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1514")
+        raise Refused("does not hold: len(cuts) == 1", "bvlc/mapping.yaml:1517")
     if not cuts[0][1] > 0:
-        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1514")
+        raise Refused("does not hold: cuts[0][1] > 0", "bvlc/mapping.yaml:1517")
     if not cuts[0][2] < size:
-        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1514")
+        raise Refused("does not hold: cuts[0][2] < size", "bvlc/mapping.yaml:1517")
     e.layer(
         layers.Slice(axis=cuts[0][0], slice_point=cuts[0][1:]),
         (data,),
@@ -2743,16 +2743,16 @@ def emit_slice_4(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1520)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1523)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     cuts = lib.slice_cuts(data.shape, starts, ends, op.axes)
     if not plain:
-        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1520")
+        raise Refused("does not hold: plain", "bvlc/mapping.yaml:1523")
     if not len(cuts) > 1:
-        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1520")
+        raise Refused("does not hold: len(cuts) > 1", "bvlc/mapping.yaml:1523")
     rest = e.value(hub.Slice(starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1]), (data,))
     e.apply(
         hub.Slice(
@@ -2766,7 +2766,7 @@ def emit_slice_5(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1525)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1528)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
@@ -2774,13 +2774,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
     plain = by == lib.ones(len(starts))
     strides = lib.steps_along(along, by, data.rank)
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1525")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1528")
     if not data.rank >= 3:
-        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1525")
+        raise Refused("does not hold: data.rank >= 3", "bvlc/mapping.yaml:1528")
     if strides[:2] != lib.ones(2):
-        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1525")
+        raise Refused("does not hold: strides[:2] == ones(2)", "bvlc/mapping.yaml:1528")
     if not all(tuple(step > 0 for step in strides)):
-        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1525")
+        raise Refused("does not hold: all([step > 0 for step in strides])", "bvlc/mapping.yaml:1528")
     channels = data.shape[1]
     window = lib.ones(data.rank - 2)
     cut = e.value(hub.Slice(starts=starts, ends=ends, axes=along), (data,))
@@ -2792,13 +2792,13 @@ def emit_slice_6(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> other ops (bvlc/mapping.yaml:1532)."""
+    """Slice -> other ops (bvlc/mapping.yaml:1535)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     by = lib.steps_of(starts, op.steps)
     plain = by == lib.ones(len(starts))
     if plain:
-        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1532")
+        raise Refused("does not hold: not plain", "bvlc/mapping.yaml:1535")
     along = lib.slice_axes(op.axes, len(starts))
     at = lib.first_step(by)
     part = e.value(
@@ -2818,17 +2818,17 @@ def emit_slice_7(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
 
 
 def emit_softmax(e: Emit, op: hub.Softmax, input: Value, output: Value) -> None:
-    """Softmax -> Softmax (bvlc/mapping.yaml:1546)."""
+    """Softmax -> Softmax (bvlc/mapping.yaml:1549)."""
     e.layer(layers.Softmax(axis=lib.axis_of(op.axis, input.rank)), (input,), tops=(output,))
 
 
 def emit_softplus(e: Emit, op: hub.Softplus, X: Value, Y: Value) -> None:
-    """Softplus -> BNLL (bvlc/mapping.yaml:1551)."""
+    """Softplus -> BNLL (bvlc/mapping.yaml:1554)."""
     e.layer(layers.BNLL(), (X,), tops=(Y,))
 
 
 def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...]) -> None:
-    """Split -> Slice (bvlc/mapping.yaml:1555)."""
+    """Split -> Slice (bvlc/mapping.yaml:1558)."""
     along = lib.axis_of(op.axis, input.rank)
     e.layer(
         layers.Slice(axis=along, slice_point=lib.cumulative(tuple(o.shape[along] for o in outputs))),
@@ -2838,133 +2838,133 @@ def emit_split(e: Emit, op: hub.Split, input: Value, outputs: tuple[Value, ...])
 
 
 def emit_sqrt(e: Emit, op: hub.Sqrt, X: Value, Y: Value) -> None:
-    """Sqrt -> Power (bvlc/mapping.yaml:1564)."""
+    """Sqrt -> Power (bvlc/mapping.yaml:1567)."""
     e.layer(layers.Power(power=0.5), (X,), tops=(Y,))
 
 
 def emit_squeeze(e: Emit, op: hub.Squeeze, data: Value, squeezed: Value) -> None:
-    """Squeeze -> other ops (bvlc/mapping.yaml:1569)."""
+    """Squeeze -> other ops (bvlc/mapping.yaml:1572)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, squeezed.shape)), (data,), (squeezed,))
 
 
 def emit_sub_1(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Eltwise (bvlc/mapping.yaml:1574)."""
+    """Sub -> Eltwise (bvlc/mapping.yaml:1577)."""
     if A.shape != B.shape:
-        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1574")
+        raise Refused("does not hold: A.shape == B.shape", "bvlc/mapping.yaml:1577")
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1574")
+        raise Refused("does not hold: not is_constant(A)", "bvlc/mapping.yaml:1577")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1574")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1577")
     e.layer(layers.Eltwise(operation="SUM", coeff=(1.0, -1.0)), (A, B), tops=(C,))
 
 
 def emit_sub_2(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1577)."""
+    """Sub -> Power (bvlc/mapping.yaml:1580)."""
     if not lib.is_scalar(B):
-        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1577")
+        raise Refused("does not hold: is_scalar(B)", "bvlc/mapping.yaml:1580")
     if A.shape != C.shape:
-        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1577")
+        raise Refused("does not hold: A.shape == C.shape", "bvlc/mapping.yaml:1580")
     e.layer(layers.Power(shift=-lib.scalar(B)), (A,), tops=(C,))
 
 
 def emit_sub_3(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> Power (bvlc/mapping.yaml:1581)."""
+    """Sub -> Power (bvlc/mapping.yaml:1584)."""
     if not lib.is_scalar(A):
-        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1581")
+        raise Refused("does not hold: is_scalar(A)", "bvlc/mapping.yaml:1584")
     if B.shape != C.shape:
-        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1581")
+        raise Refused("does not hold: B.shape == C.shape", "bvlc/mapping.yaml:1584")
     e.layer(layers.Power(scale=-1, shift=lib.scalar(A)), (B,), tops=(C,))
 
 
 def emit_sub_4(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1585)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1588)."""
     if not lib.is_constant(B):
-        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1585")
+        raise Refused("does not hold: is_constant(B)", "bvlc/mapping.yaml:1588")
     e.apply(hub.Add(), (A, lib.negative(B)), (C,))
 
 
 def emit_sub_5(e: Emit, op: hub.Sub, A: Value, B: Value, C: Value) -> None:
-    """Sub -> other ops (bvlc/mapping.yaml:1587)."""
+    """Sub -> other ops (bvlc/mapping.yaml:1590)."""
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1587")
+        raise Refused("does not hold: not is_constant(B)", "bvlc/mapping.yaml:1590")
     e.apply(hub.Add(), (A, e.value(hub.Neg(), (B,))), (C,))
 
 
 def emit_sum_1(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1598)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1601)."""
     if len(data_0) != 1:
-        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1598")
+        raise Refused("does not hold: len(data_0) == 1", "bvlc/mapping.yaml:1601")
     e.apply(hub.Identity(), (data_0[0],), (sum_,))
 
 
 def emit_sum_2(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> Eltwise (bvlc/mapping.yaml:1600)."""
+    """Sum -> Eltwise (bvlc/mapping.yaml:1603)."""
     if not len(data_0) >= 2:
-        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1600")
+        raise Refused("does not hold: len(data_0) >= 2", "bvlc/mapping.yaml:1603")
     if not all(tuple(x.shape == sum_.shape and not lib.is_constant(x) for x in data_0)):
         raise Refused(
             "does not hold: all([x.shape == sum.shape and (not is_constant(x)) for x in data_0])",
-            "bvlc/mapping.yaml:1600",
+            "bvlc/mapping.yaml:1603",
         )
     e.layer(layers.Eltwise(operation="SUM"), (*data_0,), tops=(sum_,))
 
 
 def emit_sum_3(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1603)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1606)."""
     if len(data_0) != 2:
-        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1603")
+        raise Refused("does not hold: len(data_0) == 2", "bvlc/mapping.yaml:1606")
     e.apply(hub.Add(), (data_0[0], data_0[1]), (sum_,))
 
 
 def emit_sum_4(e: Emit, op: hub.Sum, data_0: tuple[Value, ...], sum_: Value) -> None:
-    """Sum -> other ops (bvlc/mapping.yaml:1605)."""
+    """Sum -> other ops (bvlc/mapping.yaml:1608)."""
     if not len(data_0) > 2:
-        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1605")
+        raise Refused("does not hold: len(data_0) > 2", "bvlc/mapping.yaml:1608")
     e.apply(hub.Add(), (e.value(hub.Sum(), [x for x in data_0[1:]]), data_0[0]), (sum_,))
 
 
 def emit_tanh(e: Emit, op: hub.Tanh, input: Value, output: Value) -> None:
-    """Tanh -> TanH (bvlc/mapping.yaml:1614)."""
+    """Tanh -> TanH (bvlc/mapping.yaml:1617)."""
     e.layer(layers.TanH(), (input,), tops=(output,))
 
 
 def emit_tile_1(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1621)."""
+    """Tile -> other ops (bvlc/mapping.yaml:1624)."""
     repeats = e.known(op.repeats)
     if lib.product(repeats) != 1:
-        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1621")
+        raise Refused("does not hold: product(repeats) == 1", "bvlc/mapping.yaml:1624")
     e.apply(hub.Identity(), (input,), (output,))
 
 
 def emit_tile_2(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> Tile (bvlc/mapping.yaml:1623)."""
-    repeats = e.known(op.repeats)
-    axis = lib.tiled_axis(repeats)
-    if not lib.product(repeats) > 1:
-        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1623")
-    if repeats[axis] != lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1623")
-    e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
-
-
-def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
-    """Tile -> other ops (bvlc/mapping.yaml:1626)."""
+    """Tile -> Tile (bvlc/mapping.yaml:1626)."""
     repeats = e.known(op.repeats)
     axis = lib.tiled_axis(repeats)
     if not lib.product(repeats) > 1:
         raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1626")
+    if repeats[axis] != lib.product(repeats):
+        raise Refused("does not hold: repeats[axis] == product(repeats)", "bvlc/mapping.yaml:1626")
+    e.layer(layers.Tile(axis=axis, tiles=repeats[axis]), (input,), tops=(output,))
+
+
+def emit_tile_3(e: Emit, op: hub.Tile, input: Value, output: Value) -> None:
+    """Tile -> other ops (bvlc/mapping.yaml:1629)."""
+    repeats = e.known(op.repeats)
+    axis = lib.tiled_axis(repeats)
+    if not lib.product(repeats) > 1:
+        raise Refused("does not hold: product(repeats) > 1", "bvlc/mapping.yaml:1629")
     if repeats[axis] == lib.product(repeats):
-        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1626")
+        raise Refused("does not hold: repeats[axis] != product(repeats)", "bvlc/mapping.yaml:1629")
     first = tuple(repeats[axis] if index == axis else 1 for index in range(input.rank))
     rest = tuple(1 if index == axis else repeats[index] for index in range(input.rank))
     e.apply(hub.Tile(repeats=rest), (e.value(hub.Tile(repeats=first), (input,)),), (output,))
 
 
 def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -> None:
-    """TopK -> other ops (bvlc/mapping.yaml:1637)."""
+    """TopK -> other ops (bvlc/mapping.yaml:1640)."""
     K = e.known(op.K)
     if not (K > 1 or op.largest == 0):
-        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1637")
+        raise Refused("does not hold: K > 1 or largest == 0", "bvlc/mapping.yaml:1640")
     bvlc_hooks.top_k(e, op, X, Values, Indices)
 
 
@@ -2976,17 +2976,17 @@ def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1647)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1650)."""
     if not lib.moves_nothing(data.shape, op.perm):
-        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1647")
+        raise Refused("does not hold: moves_nothing(data.shape, perm)", "bvlc/mapping.yaml:1650")
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, transposed.shape)), (data,), (transposed,))
 
 
 def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1649)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1652)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) != 4:
-        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1649")
+        raise Refused("does not hold: len(swap) == 4", "bvlc/mapping.yaml:1652")
     steady = op.perm[0] == 0
     column = e.value(hub.Reshape(shape=(swap[0], 1, swap[1] * swap[2], swap[3])), (data,))
     exchanged = e.value(caffe_ops.Exchange(size=swap[2]), (column,))
@@ -2994,10 +2994,10 @@ def emit_transpose_3(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_transpose_4(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> other ops (bvlc/mapping.yaml:1654)."""
+    """Transpose -> other ops (bvlc/mapping.yaml:1657)."""
     swap = lib.block_swap(data.shape, op.perm)
     if len(swap) == 4:
-        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1654")
+        raise Refused("does not hold: len(swap) != 4", "bvlc/mapping.yaml:1657")
     steady = op.perm[0] == 0
     core = e.value(hub.Reshape(shape=lib.real_shape(data.shape, op.perm)), (data,))
     half = e.value(hub.Transpose(perm=lib.first_swap(data.shape, op.perm)), (core,))
@@ -3077,18 +3077,18 @@ def emit_transpose_9(e: Emit, op: hub.Transpose, data: Value, transposed: Value)
 
 
 def emit_unsqueeze(e: Emit, op: hub.Unsqueeze, data: Value, expanded: Value) -> None:
-    """Unsqueeze -> other ops (bvlc/mapping.yaml:1666)."""
+    """Unsqueeze -> other ops (bvlc/mapping.yaml:1669)."""
     e.apply(hub.Reshape(shape=lib.reshaped(data.shape, expanded.shape)), (data,), (expanded,))
 
 
 def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1673)."""
+    """Where -> other ops (bvlc/mapping.yaml:1676)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1673")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1676")
     if not lib.is_constant(Y):
-        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1673")
+        raise Refused("does not hold: is_constant(Y)", "bvlc/mapping.yaml:1676")
     if lib.is_constant(X):
-        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1673")
+        raise Refused("does not hold: not is_constant(X)", "bvlc/mapping.yaml:1676")
     e.apply(
         hub.Add(),
         (
@@ -3100,13 +3100,13 @@ def emit_where_1(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1675)."""
+    """Where -> other ops (bvlc/mapping.yaml:1678)."""
     if not lib.is_constant(condition):
-        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1675")
+        raise Refused("does not hold: is_constant(condition)", "bvlc/mapping.yaml:1678")
     if not lib.is_constant(X):
-        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1675")
+        raise Refused("does not hold: is_constant(X)", "bvlc/mapping.yaml:1678")
     if lib.is_constant(Y):
-        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1675")
+        raise Refused("does not hold: not is_constant(Y)", "bvlc/mapping.yaml:1678")
     e.apply(
         hub.Add(),
         (
@@ -3118,11 +3118,11 @@ def emit_where_2(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1678)."""
+    """Where -> other ops (bvlc/mapping.yaml:1681)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1678")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1681")
     if not lib.is_infinite(X):
-        raise Refused("does not hold: is_infinite(X)", "bvlc/mapping.yaml:1678")
+        raise Refused("does not hold: is_infinite(X)", "bvlc/mapping.yaml:1681")
     on = lib.element_type("float32")
     gate = e.value(hub.Cast(to=on), (condition,))
     e.apply(
@@ -3142,11 +3142,11 @@ def emit_where_3(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_4(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1682)."""
+    """Where -> other ops (bvlc/mapping.yaml:1685)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1682")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1685")
     if not lib.is_infinite(Y):
-        raise Refused("does not hold: is_infinite(Y)", "bvlc/mapping.yaml:1682")
+        raise Refused("does not hold: is_infinite(Y)", "bvlc/mapping.yaml:1685")
     on = lib.element_type("float32")
     e.apply(
         hub.Add(),
@@ -3165,22 +3165,22 @@ def emit_where_4(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, output: Value) -> None:
-    """Where -> other ops (bvlc/mapping.yaml:1684)."""
+    """Where -> other ops (bvlc/mapping.yaml:1687)."""
     if lib.is_constant(condition):
-        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1684")
+        raise Refused("does not hold: not is_constant(condition)", "bvlc/mapping.yaml:1687")
     if lib.is_infinite(X):
-        raise Refused("does not hold: not is_infinite(X)", "bvlc/mapping.yaml:1684")
+        raise Refused("does not hold: not is_infinite(X)", "bvlc/mapping.yaml:1687")
     if lib.is_infinite(Y):
-        raise Refused("does not hold: not is_infinite(Y)", "bvlc/mapping.yaml:1684")
+        raise Refused("does not hold: not is_infinite(Y)", "bvlc/mapping.yaml:1687")
     if not (not lib.is_constant(X) or lib.is_finite(X)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1686",
+            "bvlc/mapping.yaml:1689",
         )
     if not (not lib.is_constant(Y) or lib.is_finite(Y)):
         raise Refused(
             "what is not chosen is multiplied by zero, and may not be infinite",
-            "bvlc/mapping.yaml:1686",
+            "bvlc/mapping.yaml:1689",
         )
     on = lib.element_type("float32")
     gate = e.value(hub.Cast(to=on), (condition,))
@@ -3289,150 +3289,150 @@ def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Val
 
 
 RULES: Final[Mapping[type[Op], Rule]] = {
-    hub.Abs: Rule((Alternative(emit_abs, "bvlc/mapping.yaml:94"),)),
+    hub.Abs: Rule((Alternative(emit_abs, "bvlc/mapping.yaml:97"),)),
     hub.Add: Rule(
         (
-            Alternative(emit_add_1, "bvlc/mapping.yaml:99"),
-            Alternative(emit_add_2, "bvlc/mapping.yaml:103"),
-            Alternative(emit_add_3, "bvlc/mapping.yaml:105"),
-            Alternative(emit_add_4, "bvlc/mapping.yaml:109"),
-            Alternative(emit_add_5, "bvlc/mapping.yaml:118"),
-            Alternative(emit_add_6, "bvlc/mapping.yaml:120"),
-            Alternative(emit_add_7, "bvlc/mapping.yaml:122"),
-            Alternative(emit_add_8, "bvlc/mapping.yaml:124"),
-            Alternative(emit_add_9, "bvlc/mapping.yaml:126"),
+            Alternative(emit_add_1, "bvlc/mapping.yaml:102"),
+            Alternative(emit_add_2, "bvlc/mapping.yaml:106"),
+            Alternative(emit_add_3, "bvlc/mapping.yaml:108"),
+            Alternative(emit_add_4, "bvlc/mapping.yaml:112"),
+            Alternative(emit_add_5, "bvlc/mapping.yaml:121"),
+            Alternative(emit_add_6, "bvlc/mapping.yaml:123"),
+            Alternative(emit_add_7, "bvlc/mapping.yaml:125"),
+            Alternative(emit_add_8, "bvlc/mapping.yaml:127"),
+            Alternative(emit_add_9, "bvlc/mapping.yaml:129"),
         ),
     ),
     hub.And: Rule(
         (
-            Alternative(emit_and_1, "bvlc/mapping.yaml:143"),
-            Alternative(emit_and_2, "bvlc/mapping.yaml:146"),
+            Alternative(emit_and_1, "bvlc/mapping.yaml:146"),
+            Alternative(emit_and_2, "bvlc/mapping.yaml:149"),
         ),
     ),
     hub.ArgMax: Rule(
         (
-            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:159"),
-            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:167"),
-            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:177"),
+            Alternative(emit_arg_max_1, "bvlc/mapping.yaml:162"),
+            Alternative(emit_arg_max_2, "bvlc/mapping.yaml:170"),
+            Alternative(emit_arg_max_3, "bvlc/mapping.yaml:180"),
         ),
     ),
-    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:188"),)),
+    hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "bvlc/mapping.yaml:201"),
-            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:210"),
-            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:230"),
-            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:234"),
-            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:239"),
-            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:243"),
-            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:248"),
-            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:252"),
+            Alternative(emit_average_pool_1, "bvlc/mapping.yaml:204"),
+            Alternative(emit_average_pool_2, "bvlc/mapping.yaml:213"),
+            Alternative(emit_average_pool_3, "bvlc/mapping.yaml:233"),
+            Alternative(emit_average_pool_4, "bvlc/mapping.yaml:237"),
+            Alternative(emit_average_pool_5, "bvlc/mapping.yaml:242"),
+            Alternative(emit_average_pool_6, "bvlc/mapping.yaml:246"),
+            Alternative(emit_average_pool_7, "bvlc/mapping.yaml:251"),
+            Alternative(emit_average_pool_8, "bvlc/mapping.yaml:255"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:275"),)),
-    caffe_ops.AddAlong: Rule((Alternative(emit_add_along, "bvlc/mapping.yaml:289"),)),
-    caffe_ops.Exchange: Rule((Alternative(emit_exchange, "bvlc/mapping.yaml:295"),)),
-    caffe_ops.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:300"),)),
-    caffe_ops.InnerProduct: Rule((Alternative(emit_inner_product, "bvlc/mapping.yaml:305"),)),
-    caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:315"),)),
+    hub.BatchNormalization: Rule((Alternative(emit_batch_normalization, "bvlc/mapping.yaml:278"),)),
+    caffe_ops.AddAlong: Rule((Alternative(emit_add_along, "bvlc/mapping.yaml:292"),)),
+    caffe_ops.Exchange: Rule((Alternative(emit_exchange, "bvlc/mapping.yaml:298"),)),
+    caffe_ops.Exp: Rule((Alternative(emit_exp, "bvlc/mapping.yaml:303"),)),
+    caffe_ops.InnerProduct: Rule((Alternative(emit_inner_product, "bvlc/mapping.yaml:308"),)),
+    caffe_ops.MaxPool: Rule((Alternative(emit_max_pool, "bvlc/mapping.yaml:318"),)),
     caffe_ops.MaxUnpool: Rule(
         (
             Alternative(emit_max_unpool_1, "schemas/known_layers.yaml:2849"),
-            Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:330"),
+            Alternative(emit_max_unpool_2, "bvlc/mapping.yaml:333"),
         ),
     ),
-    caffe_ops.MulAlong: Rule((Alternative(emit_mul_along, "bvlc/mapping.yaml:354"),)),
-    caffe_ops.Places: Rule((Alternative(emit_places, "bvlc/mapping.yaml:359"),)),
-    caffe_ops.Power: Rule((Alternative(emit_power, "bvlc/mapping.yaml:364"),)),
-    caffe_ops.Product: Rule((Alternative(emit_product, "bvlc/mapping.yaml:374"),)),
-    caffe_ops.Scale: Rule((Alternative(emit_scale, "bvlc/mapping.yaml:379"),)),
-    caffe_ops.Sum: Rule((Alternative(emit_sum, "bvlc/mapping.yaml:393"),)),
+    caffe_ops.MulAlong: Rule((Alternative(emit_mul_along, "bvlc/mapping.yaml:357"),)),
+    caffe_ops.Places: Rule((Alternative(emit_places, "bvlc/mapping.yaml:362"),)),
+    caffe_ops.Power: Rule((Alternative(emit_power, "bvlc/mapping.yaml:367"),)),
+    caffe_ops.Product: Rule((Alternative(emit_product, "bvlc/mapping.yaml:377"),)),
+    caffe_ops.Scale: Rule((Alternative(emit_scale, "bvlc/mapping.yaml:382"),)),
+    caffe_ops.Sum: Rule((Alternative(emit_sum, "bvlc/mapping.yaml:396"),)),
     hub.Cast: Rule(
         (
-            Alternative(emit_cast_1, "bvlc/mapping.yaml:401"),
-            Alternative(emit_cast_2, "bvlc/mapping.yaml:403"),
+            Alternative(emit_cast_1, "bvlc/mapping.yaml:404"),
+            Alternative(emit_cast_2, "bvlc/mapping.yaml:406"),
         ),
     ),
     hub.Clip: Rule(
         (
-            Alternative(emit_clip_1, "bvlc/mapping.yaml:412"),
-            Alternative(emit_clip_2, "bvlc/mapping.yaml:414"),
-            Alternative(emit_clip_3, "bvlc/mapping.yaml:416"),
-            Alternative(emit_clip_4, "bvlc/mapping.yaml:424"),
-            Alternative(emit_clip_5, "bvlc/mapping.yaml:438"),
+            Alternative(emit_clip_1, "bvlc/mapping.yaml:415"),
+            Alternative(emit_clip_2, "bvlc/mapping.yaml:417"),
+            Alternative(emit_clip_3, "bvlc/mapping.yaml:419"),
+            Alternative(emit_clip_4, "bvlc/mapping.yaml:427"),
+            Alternative(emit_clip_5, "bvlc/mapping.yaml:441"),
         ),
         "bounds that are known, the lower one first",
     ),
     hub.Concat: Rule(
         (
-            Alternative(emit_concat_1, "bvlc/mapping.yaml:452"),
-            Alternative(emit_concat_2, "bvlc/mapping.yaml:456"),
-            Alternative(emit_concat_3, "bvlc/mapping.yaml:463"),
+            Alternative(emit_concat_1, "bvlc/mapping.yaml:455"),
+            Alternative(emit_concat_2, "bvlc/mapping.yaml:459"),
+            Alternative(emit_concat_3, "bvlc/mapping.yaml:466"),
         ),
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "bvlc/mapping.yaml:474"),
-            Alternative(emit_conv_2, "bvlc/mapping.yaml:488"),
-            Alternative(emit_conv_3, "bvlc/mapping.yaml:500"),
+            Alternative(emit_conv_1, "bvlc/mapping.yaml:477"),
+            Alternative(emit_conv_2, "bvlc/mapping.yaml:491"),
+            Alternative(emit_conv_3, "bvlc/mapping.yaml:503"),
         ),
     ),
     hub.ConvTranspose: Rule(
         (
-            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:521"),
-            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:537"),
-            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:551"),
-            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:563"),
+            Alternative(emit_conv_transpose_1, "bvlc/mapping.yaml:524"),
+            Alternative(emit_conv_transpose_2, "bvlc/mapping.yaml:540"),
+            Alternative(emit_conv_transpose_3, "bvlc/mapping.yaml:554"),
+            Alternative(emit_conv_transpose_4, "bvlc/mapping.yaml:566"),
         ),
     ),
     hub.Div: Rule(
         (
-            Alternative(emit_div_1, "bvlc/mapping.yaml:577"),
-            Alternative(emit_div_2, "bvlc/mapping.yaml:581"),
-            Alternative(emit_div_3, "bvlc/mapping.yaml:585"),
-            Alternative(emit_div_4, "bvlc/mapping.yaml:587"),
+            Alternative(emit_div_1, "bvlc/mapping.yaml:580"),
+            Alternative(emit_div_2, "bvlc/mapping.yaml:584"),
+            Alternative(emit_div_3, "bvlc/mapping.yaml:588"),
+            Alternative(emit_div_4, "bvlc/mapping.yaml:590"),
         ),
     ),
-    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:596"),)),
-    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:605"),)),
-    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:610"),)),
-    hub.Exp: Rule((Alternative(emit_exp_, "bvlc/mapping.yaml:614"),)),
+    hub.Dropout: Rule((Alternative(emit_dropout, "bvlc/mapping.yaml:599"),)),
+    hub.Elu: Rule((Alternative(emit_elu, "bvlc/mapping.yaml:608"),)),
+    hub.Equal: Rule((Alternative(emit_equal, "bvlc/mapping.yaml:613"),)),
+    hub.Exp: Rule((Alternative(emit_exp_, "bvlc/mapping.yaml:617"),)),
     hub.Expand: Rule(
         (
-            Alternative(emit_expand_1, "bvlc/mapping.yaml:622"),
-            Alternative(emit_expand_2, "bvlc/mapping.yaml:624"),
+            Alternative(emit_expand_1, "bvlc/mapping.yaml:625"),
+            Alternative(emit_expand_2, "bvlc/mapping.yaml:627"),
         ),
     ),
     hub.Flatten: Rule(
         (
-            Alternative(emit_flatten_1, "bvlc/mapping.yaml:632"),
-            Alternative(emit_flatten_2, "bvlc/mapping.yaml:635"),
+            Alternative(emit_flatten_1, "bvlc/mapping.yaml:635"),
+            Alternative(emit_flatten_2, "bvlc/mapping.yaml:638"),
         ),
     ),
     hub.Gather: Rule(
         (
-            Alternative(emit_gather_1, "bvlc/mapping.yaml:644"),
-            Alternative(emit_gather_2, "bvlc/mapping.yaml:646"),
-            Alternative(emit_gather_3, "bvlc/mapping.yaml:654"),
-            Alternative(emit_gather_4, "bvlc/mapping.yaml:658"),
-            Alternative(emit_gather_5, "bvlc/mapping.yaml:663"),
-            Alternative(emit_gather_6, "bvlc/mapping.yaml:667"),
-            Alternative(emit_gather_7, "bvlc/mapping.yaml:669"),
-            Alternative(emit_gather_8, "bvlc/mapping.yaml:673"),
+            Alternative(emit_gather_1, "bvlc/mapping.yaml:647"),
+            Alternative(emit_gather_2, "bvlc/mapping.yaml:649"),
+            Alternative(emit_gather_3, "bvlc/mapping.yaml:657"),
+            Alternative(emit_gather_4, "bvlc/mapping.yaml:661"),
+            Alternative(emit_gather_5, "bvlc/mapping.yaml:666"),
+            Alternative(emit_gather_6, "bvlc/mapping.yaml:670"),
+            Alternative(emit_gather_7, "bvlc/mapping.yaml:672"),
+            Alternative(emit_gather_8, "bvlc/mapping.yaml:676"),
         ),
         "known places along any axis, or computed ones along the first",
     ),
     hub.Gemm: Rule(
         (
-            Alternative(emit_gemm_1, "bvlc/mapping.yaml:692"),
-            Alternative(emit_gemm_2, "bvlc/mapping.yaml:694"),
-            Alternative(emit_gemm_3, "bvlc/mapping.yaml:699"),
-            Alternative(emit_gemm_4, "bvlc/mapping.yaml:706"),
-            Alternative(emit_gemm_5, "bvlc/mapping.yaml:708"),
-            Alternative(emit_gemm_6, "bvlc/mapping.yaml:710"),
-            Alternative(emit_gemm_7, "bvlc/mapping.yaml:712"),
-            Alternative(emit_gemm_8, "bvlc/mapping.yaml:714"),
+            Alternative(emit_gemm_1, "bvlc/mapping.yaml:695"),
+            Alternative(emit_gemm_2, "bvlc/mapping.yaml:697"),
+            Alternative(emit_gemm_3, "bvlc/mapping.yaml:702"),
+            Alternative(emit_gemm_4, "bvlc/mapping.yaml:709"),
+            Alternative(emit_gemm_5, "bvlc/mapping.yaml:711"),
+            Alternative(emit_gemm_6, "bvlc/mapping.yaml:713"),
+            Alternative(emit_gemm_7, "bvlc/mapping.yaml:715"),
+            Alternative(emit_gemm_8, "bvlc/mapping.yaml:717"),
         ),
     ),
     hub.GlobalAveragePool: Rule(
@@ -3449,127 +3449,127 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Greater: Rule(
         (
-            Alternative(emit_greater_1, "bvlc/mapping.yaml:746"),
-            Alternative(emit_greater_2, "bvlc/mapping.yaml:750"),
-            Alternative(emit_greater_3, "bvlc/mapping.yaml:757"),
+            Alternative(emit_greater_1, "bvlc/mapping.yaml:749"),
+            Alternative(emit_greater_2, "bvlc/mapping.yaml:753"),
+            Alternative(emit_greater_3, "bvlc/mapping.yaml:760"),
         ),
     ),
-    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:765"),)),
-    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:769"),)),
-    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:798"),)),
-    hub.HardSigmoid: Rule((Alternative(emit_hard_sigmoid, "bvlc/mapping.yaml:802"),)),
+    hub.GreaterOrEqual: Rule((Alternative(emit_greater_or_equal, "bvlc/mapping.yaml:768"),)),
+    hub.GroupNormalization: Rule((Alternative(emit_group_normalization, "bvlc/mapping.yaml:772"),)),
+    hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:801"),)),
+    hub.HardSigmoid: Rule((Alternative(emit_hard_sigmoid, "bvlc/mapping.yaml:805"),)),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "bvlc/mapping.yaml:813"),
-            Alternative(emit_identity_2, "bvlc/mapping.yaml:818"),
+            Alternative(emit_identity_1, "bvlc/mapping.yaml:816"),
+            Alternative(emit_identity_2, "bvlc/mapping.yaml:821"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:825"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization, "bvlc/mapping.yaml:828"),)),
     hub.LayerNormalization: Rule(
         (
-            Alternative(emit_layer_normalization_1, "bvlc/mapping.yaml:858"),
-            Alternative(emit_layer_normalization_2, "bvlc/mapping.yaml:876"),
+            Alternative(emit_layer_normalization_1, "bvlc/mapping.yaml:861"),
+            Alternative(emit_layer_normalization_2, "bvlc/mapping.yaml:879"),
         ),
     ),
-    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:904"),)),
-    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:909"),)),
-    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:913"),)),
-    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:917"),)),
+    hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:907"),)),
+    hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:912"),)),
+    hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:916"),)),
+    hub.Log: Rule((Alternative(emit_log, "bvlc/mapping.yaml:920"),)),
     hub.LRN: Rule(
         (
-            Alternative(emit_lrn_1, "bvlc/mapping.yaml:922"),
-            Alternative(emit_lrn_2, "bvlc/mapping.yaml:925"),
-            Alternative(emit_lrn_3, "bvlc/mapping.yaml:933"),
+            Alternative(emit_lrn_1, "bvlc/mapping.yaml:925"),
+            Alternative(emit_lrn_2, "bvlc/mapping.yaml:928"),
+            Alternative(emit_lrn_3, "bvlc/mapping.yaml:936"),
         ),
     ),
-    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:943"),)),
+    hub.LSTM: Rule((Alternative(emit_lstm, "bvlc/mapping.yaml:946"),)),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:948"),
-            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:956"),
-            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:965"),
-            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:967"),
-            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:970"),
-            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:977"),
-            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:979"),
+            Alternative(emit_mat_mul_1, "bvlc/mapping.yaml:951"),
+            Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:959"),
+            Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:968"),
+            Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:970"),
+            Alternative(emit_mat_mul_5, "bvlc/mapping.yaml:973"),
+            Alternative(emit_mat_mul_6, "bvlc/mapping.yaml:980"),
+            Alternative(emit_mat_mul_7, "bvlc/mapping.yaml:982"),
         ),
     ),
     hub.Max: Rule(
         (
-            Alternative(emit_max_1, "bvlc/mapping.yaml:992"),
-            Alternative(emit_max_2, "bvlc/mapping.yaml:994"),
-            Alternative(emit_max_3, "bvlc/mapping.yaml:997"),
-            Alternative(emit_max_4, "bvlc/mapping.yaml:999"),
-            Alternative(emit_max_5, "bvlc/mapping.yaml:1001"),
-            Alternative(emit_max_6, "bvlc/mapping.yaml:1003"),
-            Alternative(emit_max_7, "bvlc/mapping.yaml:1005"),
+            Alternative(emit_max_1, "bvlc/mapping.yaml:995"),
+            Alternative(emit_max_2, "bvlc/mapping.yaml:997"),
+            Alternative(emit_max_3, "bvlc/mapping.yaml:1000"),
+            Alternative(emit_max_4, "bvlc/mapping.yaml:1002"),
+            Alternative(emit_max_5, "bvlc/mapping.yaml:1004"),
+            Alternative(emit_max_6, "bvlc/mapping.yaml:1006"),
+            Alternative(emit_max_7, "bvlc/mapping.yaml:1008"),
         ),
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "bvlc/mapping.yaml:1031"),
-            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1042"),
-            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1047"),
-            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1051"),
-            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1056"),
-            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:1060"),
-            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:1070"),
+            Alternative(emit_max_pool_1, "bvlc/mapping.yaml:1034"),
+            Alternative(emit_max_pool_2, "bvlc/mapping.yaml:1045"),
+            Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1050"),
+            Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1054"),
+            Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1059"),
+            Alternative(emit_max_pool_6, "bvlc/mapping.yaml:1063"),
+            Alternative(emit_max_pool_7, "bvlc/mapping.yaml:1073"),
         ),
         "windows of one to three axes, each of which holds an element of the input",
     ),
-    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1091"),)),
+    hub.Mean: Rule((Alternative(emit_mean, "bvlc/mapping.yaml:1094"),)),
     hub.MeanVarianceNormalization: Rule(
         (
-            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1105"),
-            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1107"),
+            Alternative(emit_mean_variance_normalization_1, "bvlc/mapping.yaml:1108"),
+            Alternative(emit_mean_variance_normalization_2, "bvlc/mapping.yaml:1110"),
         ),
     ),
     hub.Min: Rule(
         (
-            Alternative(emit_min_1, "bvlc/mapping.yaml:1117"),
-            Alternative(emit_min_2, "bvlc/mapping.yaml:1119"),
-            Alternative(emit_min_3, "bvlc/mapping.yaml:1121"),
-            Alternative(emit_min_4, "bvlc/mapping.yaml:1123"),
-            Alternative(emit_min_5, "bvlc/mapping.yaml:1125"),
+            Alternative(emit_min_1, "bvlc/mapping.yaml:1120"),
+            Alternative(emit_min_2, "bvlc/mapping.yaml:1122"),
+            Alternative(emit_min_3, "bvlc/mapping.yaml:1124"),
+            Alternative(emit_min_4, "bvlc/mapping.yaml:1126"),
+            Alternative(emit_min_5, "bvlc/mapping.yaml:1128"),
         ),
     ),
     hub.Mul: Rule(
         (
-            Alternative(emit_mul_1, "bvlc/mapping.yaml:1136"),
-            Alternative(emit_mul_2, "bvlc/mapping.yaml:1140"),
-            Alternative(emit_mul_3, "bvlc/mapping.yaml:1142"),
-            Alternative(emit_mul_4, "bvlc/mapping.yaml:1146"),
-            Alternative(emit_mul_5, "bvlc/mapping.yaml:1155"),
-            Alternative(emit_mul_6, "bvlc/mapping.yaml:1157"),
-            Alternative(emit_mul_7, "bvlc/mapping.yaml:1159"),
-            Alternative(emit_mul_8, "bvlc/mapping.yaml:1161"),
-            Alternative(emit_mul_9, "bvlc/mapping.yaml:1163"),
+            Alternative(emit_mul_1, "bvlc/mapping.yaml:1139"),
+            Alternative(emit_mul_2, "bvlc/mapping.yaml:1143"),
+            Alternative(emit_mul_3, "bvlc/mapping.yaml:1145"),
+            Alternative(emit_mul_4, "bvlc/mapping.yaml:1149"),
+            Alternative(emit_mul_5, "bvlc/mapping.yaml:1158"),
+            Alternative(emit_mul_6, "bvlc/mapping.yaml:1160"),
+            Alternative(emit_mul_7, "bvlc/mapping.yaml:1162"),
+            Alternative(emit_mul_8, "bvlc/mapping.yaml:1164"),
+            Alternative(emit_mul_9, "bvlc/mapping.yaml:1166"),
         ),
     ),
-    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1178"),)),
-    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1183"),)),
+    hub.Neg: Rule((Alternative(emit_neg, "bvlc/mapping.yaml:1181"),)),
+    hub.Not: Rule((Alternative(emit_not, "bvlc/mapping.yaml:1186"),)),
     hub.Or: Rule(
         (
-            Alternative(emit_or_1, "bvlc/mapping.yaml:1189"),
-            Alternative(emit_or_2, "bvlc/mapping.yaml:1192"),
+            Alternative(emit_or_1, "bvlc/mapping.yaml:1192"),
+            Alternative(emit_or_2, "bvlc/mapping.yaml:1195"),
         ),
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "bvlc/mapping.yaml:1209"),
-            Alternative(emit_pad_2, "bvlc/mapping.yaml:1211"),
-            Alternative(emit_pad_3, "bvlc/mapping.yaml:1215"),
-            Alternative(emit_pad_4, "bvlc/mapping.yaml:1218"),
-            Alternative(emit_pad_5, "bvlc/mapping.yaml:1229"),
+            Alternative(emit_pad_1, "bvlc/mapping.yaml:1212"),
+            Alternative(emit_pad_2, "bvlc/mapping.yaml:1214"),
+            Alternative(emit_pad_3, "bvlc/mapping.yaml:1218"),
+            Alternative(emit_pad_4, "bvlc/mapping.yaml:1221"),
+            Alternative(emit_pad_5, "bvlc/mapping.yaml:1232"),
         ),
     ),
     hub.Pow: Rule(
         (
-            Alternative(emit_pow_1, "bvlc/mapping.yaml:1242"),
-            Alternative(emit_pow_2, "bvlc/mapping.yaml:1246"),
+            Alternative(emit_pow_1, "bvlc/mapping.yaml:1245"),
+            Alternative(emit_pow_2, "bvlc/mapping.yaml:1249"),
             Alternative(
                 emit_pow_3,
-                "bvlc/mapping.yaml:1250",
+                "bvlc/mapping.yaml:1253",
                 "for positive numbers, and NaN for those below 0",
                 approximate=True,
             ),
@@ -3578,119 +3578,119 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.PRelu: Rule(
         (
-            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1260"),
-            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1265"),
-            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1269"),
+            Alternative(emit_p_relu_1, "bvlc/mapping.yaml:1263"),
+            Alternative(emit_p_relu_2, "bvlc/mapping.yaml:1268"),
+            Alternative(emit_p_relu_3, "bvlc/mapping.yaml:1272"),
         ),
     ),
-    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1276"),)),
+    hub.Reciprocal: Rule((Alternative(emit_reciprocal, "bvlc/mapping.yaml:1279"),)),
     hub.ReduceL1: Rule(
         (
-            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1284"),
-            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1287"),
-            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1291"),
+            Alternative(emit_reduce_l1_1, "bvlc/mapping.yaml:1287"),
+            Alternative(emit_reduce_l1_2, "bvlc/mapping.yaml:1290"),
+            Alternative(emit_reduce_l1_3, "bvlc/mapping.yaml:1294"),
         ),
     ),
     hub.ReduceMax: Rule(
         (
-            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1310"),
-            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1312"),
-            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1317"),
+            Alternative(emit_reduce_max_1, "bvlc/mapping.yaml:1313"),
+            Alternative(emit_reduce_max_2, "bvlc/mapping.yaml:1315"),
+            Alternative(emit_reduce_max_3, "bvlc/mapping.yaml:1320"),
         ),
     ),
     hub.ReduceMean: Rule(
         (
-            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1338"),
-            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1340"),
-            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1343"),
-            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1347"),
-            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1349"),
-            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1354"),
+            Alternative(emit_reduce_mean_1, "bvlc/mapping.yaml:1341"),
+            Alternative(emit_reduce_mean_2, "bvlc/mapping.yaml:1343"),
+            Alternative(emit_reduce_mean_3, "bvlc/mapping.yaml:1346"),
+            Alternative(emit_reduce_mean_4, "bvlc/mapping.yaml:1350"),
+            Alternative(emit_reduce_mean_5, "bvlc/mapping.yaml:1352"),
+            Alternative(emit_reduce_mean_6, "bvlc/mapping.yaml:1357"),
         ),
     ),
-    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1368"),)),
+    hub.ReduceMin: Rule((Alternative(emit_reduce_min, "bvlc/mapping.yaml:1371"),)),
     hub.ReduceSum: Rule(
         (
-            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1375"),
-            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1377"),
-            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1380"),
-            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1384"),
+            Alternative(emit_reduce_sum_1, "bvlc/mapping.yaml:1378"),
+            Alternative(emit_reduce_sum_2, "bvlc/mapping.yaml:1380"),
+            Alternative(emit_reduce_sum_3, "bvlc/mapping.yaml:1383"),
+            Alternative(emit_reduce_sum_4, "bvlc/mapping.yaml:1387"),
         ),
     ),
     hub.ReduceSumSquare: Rule(
         (
-            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1397"),
-            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1400"),
-            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1404"),
+            Alternative(emit_reduce_sum_square_1, "bvlc/mapping.yaml:1400"),
+            Alternative(emit_reduce_sum_square_2, "bvlc/mapping.yaml:1403"),
+            Alternative(emit_reduce_sum_square_3, "bvlc/mapping.yaml:1407"),
         ),
     ),
-    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1413"),)),
+    hub.Relu: Rule((Alternative(emit_relu, "bvlc/mapping.yaml:1416"),)),
     hub.Reshape: Rule(
         (
             Alternative(emit_reshape_1, "nnie/mapping.yaml:31"),
             Alternative(emit_reshape_2, "nnie/mapping.yaml:30"),
         ),
     ),
-    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1427"),)),
+    hub.RMSNormalization: Rule((Alternative(emit_rms_normalization, "bvlc/mapping.yaml:1430"),)),
     hub.RNN: Rule(
         (
             Alternative(
                 emit_rnn_1,
-                "bvlc/mapping.yaml:1455",
+                "bvlc/mapping.yaml:1458",
                 "by tanh of numbers below 0.001, within 4e-7",
             ),
-            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1482"),
+            Alternative(emit_rnn_2, "bvlc/mapping.yaml:1485"),
         ),
     ),
-    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1488"),)),
+    hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "bvlc/mapping.yaml:1501"),
-            Alternative(emit_slice_2, "bvlc/mapping.yaml:1503"),
-            Alternative(emit_slice_3, "bvlc/mapping.yaml:1508"),
-            Alternative(emit_slice_4, "bvlc/mapping.yaml:1514"),
-            Alternative(emit_slice_5, "bvlc/mapping.yaml:1520"),
-            Alternative(emit_slice_6, "bvlc/mapping.yaml:1525"),
-            Alternative(emit_slice_7, "bvlc/mapping.yaml:1532"),
+            Alternative(emit_slice_1, "bvlc/mapping.yaml:1504"),
+            Alternative(emit_slice_2, "bvlc/mapping.yaml:1506"),
+            Alternative(emit_slice_3, "bvlc/mapping.yaml:1511"),
+            Alternative(emit_slice_4, "bvlc/mapping.yaml:1517"),
+            Alternative(emit_slice_5, "bvlc/mapping.yaml:1523"),
+            Alternative(emit_slice_6, "bvlc/mapping.yaml:1528"),
+            Alternative(emit_slice_7, "bvlc/mapping.yaml:1535"),
         ),
     ),
-    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1546"),)),
-    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1551"),)),
-    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1555"),)),
-    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1564"),)),
-    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1569"),)),
+    hub.Softmax: Rule((Alternative(emit_softmax, "bvlc/mapping.yaml:1549"),)),
+    hub.Softplus: Rule((Alternative(emit_softplus, "bvlc/mapping.yaml:1554"),)),
+    hub.Split: Rule((Alternative(emit_split, "bvlc/mapping.yaml:1558"),)),
+    hub.Sqrt: Rule((Alternative(emit_sqrt, "bvlc/mapping.yaml:1567"),)),
+    hub.Squeeze: Rule((Alternative(emit_squeeze, "bvlc/mapping.yaml:1572"),)),
     hub.Sub: Rule(
         (
-            Alternative(emit_sub_1, "bvlc/mapping.yaml:1574"),
-            Alternative(emit_sub_2, "bvlc/mapping.yaml:1577"),
-            Alternative(emit_sub_3, "bvlc/mapping.yaml:1581"),
-            Alternative(emit_sub_4, "bvlc/mapping.yaml:1585"),
-            Alternative(emit_sub_5, "bvlc/mapping.yaml:1587"),
+            Alternative(emit_sub_1, "bvlc/mapping.yaml:1577"),
+            Alternative(emit_sub_2, "bvlc/mapping.yaml:1580"),
+            Alternative(emit_sub_3, "bvlc/mapping.yaml:1584"),
+            Alternative(emit_sub_4, "bvlc/mapping.yaml:1588"),
+            Alternative(emit_sub_5, "bvlc/mapping.yaml:1590"),
         ),
     ),
     hub.Sum: Rule(
         (
-            Alternative(emit_sum_1, "bvlc/mapping.yaml:1598"),
-            Alternative(emit_sum_2, "bvlc/mapping.yaml:1600"),
-            Alternative(emit_sum_3, "bvlc/mapping.yaml:1603"),
-            Alternative(emit_sum_4, "bvlc/mapping.yaml:1605"),
+            Alternative(emit_sum_1, "bvlc/mapping.yaml:1601"),
+            Alternative(emit_sum_2, "bvlc/mapping.yaml:1603"),
+            Alternative(emit_sum_3, "bvlc/mapping.yaml:1606"),
+            Alternative(emit_sum_4, "bvlc/mapping.yaml:1608"),
         ),
     ),
-    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1614"),)),
+    hub.Tanh: Rule((Alternative(emit_tanh, "bvlc/mapping.yaml:1617"),)),
     hub.Tile: Rule(
         (
-            Alternative(emit_tile_1, "bvlc/mapping.yaml:1621"),
-            Alternative(emit_tile_2, "bvlc/mapping.yaml:1623"),
-            Alternative(emit_tile_3, "bvlc/mapping.yaml:1626"),
+            Alternative(emit_tile_1, "bvlc/mapping.yaml:1624"),
+            Alternative(emit_tile_2, "bvlc/mapping.yaml:1626"),
+            Alternative(emit_tile_3, "bvlc/mapping.yaml:1629"),
         ),
     ),
-    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1637"),)),
+    hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
             Alternative(emit_transpose_1, "schemas/known_layers.yaml:1486"),
-            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1647"),
-            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1649"),
-            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1654"),
+            Alternative(emit_transpose_2, "bvlc/mapping.yaml:1650"),
+            Alternative(emit_transpose_3, "bvlc/mapping.yaml:1652"),
+            Alternative(emit_transpose_4, "bvlc/mapping.yaml:1657"),
             Alternative(emit_transpose_5, "nnie/mapping.yaml:38"),
             Alternative(emit_transpose_6, "nnie/mapping.yaml:40"),
             Alternative(emit_transpose_7, "nnie/mapping.yaml:45"),
@@ -3699,14 +3699,14 @@ RULES: Final[Mapping[type[Op], Rule]] = {
         ),
         "any order of three axes behind the batch; up to 16 channels, or rows, are parted for some",
     ),
-    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1666"),)),
+    hub.Unsqueeze: Rule((Alternative(emit_unsqueeze, "bvlc/mapping.yaml:1669"),)),
     hub.Where: Rule(
         (
-            Alternative(emit_where_1, "bvlc/mapping.yaml:1673"),
-            Alternative(emit_where_2, "bvlc/mapping.yaml:1675"),
-            Alternative(emit_where_3, "bvlc/mapping.yaml:1678"),
-            Alternative(emit_where_4, "bvlc/mapping.yaml:1682"),
-            Alternative(emit_where_5, "bvlc/mapping.yaml:1684"),
+            Alternative(emit_where_1, "bvlc/mapping.yaml:1676"),
+            Alternative(emit_where_2, "bvlc/mapping.yaml:1678"),
+            Alternative(emit_where_3, "bvlc/mapping.yaml:1681"),
+            Alternative(emit_where_4, "bvlc/mapping.yaml:1685"),
+            Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
     hub.LpNormalization: Rule((Alternative(emit_lp_normalization, "schemas/known_layers.yaml:1254"),)),

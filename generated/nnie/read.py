@@ -22,13 +22,13 @@ from . import layers
 
 
 def read_abs_val(r: Read, param: layers.AbsVal) -> None:
-    """What layer AbsVal computes (bvlc/mapping.yaml:1700)."""
+    """What layer AbsVal computes (bvlc/mapping.yaml:1703)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Abs(), (bottom,)))
 
 
 def read_arg_max(r: Read, param: layers.ArgMax) -> None:
-    """What layer ArgMax computes (bvlc/mapping.yaml:1704)."""
+    """What layer ArgMax computes (bvlc/mapping.yaml:1707)."""
     bottom = r.one_bottom()
     out_max_val = param.out_max_val if param.out_max_val is not None else False
     top_k = param.top_k if param.top_k is not None else 1
@@ -36,7 +36,7 @@ def read_arg_max(r: Read, param: layers.ArgMax) -> None:
     along = lib.axis_of(axis, bottom.rank)
     size = bottom.shape[along] if param.axis is not None else lib.product(bottom.shape[1:])
     if not 0 < top_k <= size:
-        raise Refused("top_k is more than there are elements", "bvlc/mapping.yaml:1711")
+        raise Refused("top_k is more than there are elements", "bvlc/mapping.yaml:1714")
     if param.axis is not None:
         reverse = r.value(hub.Slice(starts=(-1,), ends=(-size - 1,), axes=(along,), steps=(-1,)), (bottom,))
         values, indices = r.values(hub.TopK(K=top_k, axis=along), (reverse,), 2)
@@ -75,18 +75,18 @@ def read_arg_max(r: Read, param: layers.ArgMax) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:1704")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:1707")
 
 
 def read_batch_norm(r: Read, param: layers.BatchNorm) -> None:
-    """What layer BatchNorm computes (bvlc/mapping.yaml:1732)."""
+    """What layer BatchNorm computes (bvlc/mapping.yaml:1735)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     use_global_stats = param.use_global_stats if param.use_global_stats is not None else False
     eps = param.eps if param.eps is not None else 1e-05
     if param.use_global_stats is None or use_global_stats:
         if len(blobs) != 3:
-            raise Refused("three blobs are due - mean, variance and their scale factor", "bvlc/mapping.yaml:1744")
+            raise Refused("three blobs are due - mean, variance and their scale factor", "bvlc/mapping.yaml:1747")
         channels = bottom.shape[1]
         mean = lib.reshape(lib.caffe_statistic(blobs[0], blobs[2]), (channels,))
         variance = lib.reshape(lib.caffe_statistic(blobs[1], blobs[2]), (channels,))
@@ -104,16 +104,16 @@ def read_batch_norm(r: Read, param: layers.BatchNorm) -> None:
         spread = r.value(hub.ReduceMean(axes=others), (r.value(hub.Mul(), (centred, centred)),))
         r.top(0, r.value(hub.Div(), (centred, r.value(hub.Sqrt(), (r.value(hub.Add(), (spread, eps)),)))))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:1732")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:1735")
 
 
 def read_batch_reindex(r: Read, param: layers.BatchReindex) -> None:
-    """What layer BatchReindex computes (bvlc/mapping.yaml:1758)."""
+    """What layer BatchReindex computes (bvlc/mapping.yaml:1761)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("a blob and a list of indices are due", "bvlc/mapping.yaml:1761")
+        raise Refused("a blob and a list of indices are due", "bvlc/mapping.yaml:1764")
     if bottoms[1].rank != 1:
-        raise Refused("a blob and a list of indices are due", "bvlc/mapping.yaml:1761")
+        raise Refused("a blob and a list of indices are due", "bvlc/mapping.yaml:1764")
     r.top(
         0,
         r.value(
@@ -124,7 +124,7 @@ def read_batch_reindex(r: Read, param: layers.BatchReindex) -> None:
 
 
 def read_bias(r: Read, param: layers.Bias) -> None:
-    """What layer Bias computes (bvlc/mapping.yaml:1767)."""
+    """What layer Bias computes (bvlc/mapping.yaml:1770)."""
     bottoms = r.bottoms
     blobs = r.blobs
     axis = param.axis if param.axis is not None else 1
@@ -133,10 +133,10 @@ def read_bias(r: Read, param: layers.Bias) -> None:
     rest = bottoms[0].shape[start:]
     run = lib.own_shape(blobs[0], rest if num_axes == -1 else rest[:num_axes]) if len(bottoms) == 1 else bottoms[1].shape[:]
     if bottoms[0].shape[start : start + len(run)] != run:
-        raise Refused("the bias does not fit the axes of the first bottom", "bvlc/mapping.yaml:1776")
+        raise Refused("the bias does not fit the axes of the first bottom", "bvlc/mapping.yaml:1779")
     if len(bottoms) == 1:
         if not (num_axes == -1 or num_axes == len(run)):
-            raise Refused("num_axes is not the rank of the bias blob", "bvlc/mapping.yaml:1782")
+            raise Refused("num_axes is not the rank of the bias blob", "bvlc/mapping.yaml:1785")
         shape = run + lib.ones(bottoms[0].rank - start - len(run))
         r.top(0, r.value(hub.Add(), (bottoms[0], lib.reshape(blobs[0], shape))))
         return
@@ -144,28 +144,28 @@ def read_bias(r: Read, param: layers.Bias) -> None:
         shape = run + lib.ones(bottoms[0].rank - start - len(run))
         r.top(0, r.value(hub.Add(), (bottoms[0], r.value(hub.Reshape(shape=shape), (bottoms[1],)))))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:1767")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:1770")
 
 
 def read_bnll(r: Read, param: layers.BNLL) -> None:
-    """What layer BNLL computes (bvlc/mapping.yaml:1793)."""
+    """What layer BNLL computes (bvlc/mapping.yaml:1796)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softplus(), (bottom,)))
 
 
 def read_concat(r: Read, param: layers.Concat) -> None:
-    """What layer Concat computes (bvlc/mapping.yaml:1797)."""
+    """What layer Concat computes (bvlc/mapping.yaml:1800)."""
     bottoms = r.bottoms
     concat_dim = param.concat_dim if param.concat_dim is not None else 1
     axis = param.axis if param.axis is not None else 1
     if (param.concat_dim is not None and param.axis is not None):
-        raise Refused("axis and concat_dim are given", "bvlc/mapping.yaml:1802")
+        raise Refused("axis and concat_dim are given", "bvlc/mapping.yaml:1805")
     along = concat_dim if param.concat_dim is not None else axis
     r.top(0, r.value(hub.Concat(axis=lib.axis_of(along, bottoms[0].rank)), bottoms))
 
 
 def read_convolution(r: Read, param: layers.Convolution) -> None:
-    """What layer Convolution computes (bvlc/mapping.yaml:1810)."""
+    """What layer Convolution computes (bvlc/mapping.yaml:1813)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -183,23 +183,23 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
     axis = param.axis if param.axis is not None else 1
     dilation = param.dilation
     if (param.pad != () and (param.pad_h is not None or param.pad_w is not None)):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:1822")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:1825")
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:1825")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:1828")
     lead = lib.axis_of(axis, bottom.rank)
     if bottom.shape[lead] % group != 0:
-        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1828")
+        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1831")
     if num_output % group != 0:
-        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1828")
+        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1831")
     axes = bottom.rank - lead - 1
     k = lib.spatial(kernel_size, kernel_h, kernel_w, 0, axes)
     if not all(tuple(size > 0 for size in k)):
-        raise Refused("the window has no size", "bvlc/mapping.yaml:1831")
+        raise Refused("the window has no size", "bvlc/mapping.yaml:1834")
     s = lib.spatial(stride, stride_h, stride_w, 1, axes)
     p = lib.spatial(pad, pad_h, pad_w, 0, axes)
     d = lib.spatial(dilation, 0, 0, 1, axes)
     if not all(tuple(o > 0 for o in lib.window_count(bottom.shape[lead + 1 :], k, s, p, d))):
-        raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1834")
+        raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1837")
     x = (
         bottom
         if lead == 1
@@ -215,19 +215,19 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
 
 
 def read_crop(r: Read, param: layers.Crop) -> None:
-    """What layer Crop computes (bvlc/mapping.yaml:1847)."""
+    """What layer Crop computes (bvlc/mapping.yaml:1850)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 2
     offset = param.offset
     if len(bottoms) != 2:
-        raise Refused("a second bottom with as many axes tells the size", "bvlc/mapping.yaml:1854")
+        raise Refused("a second bottom with as many axes tells the size", "bvlc/mapping.yaml:1857")
     if not bottoms[1].rank >= bottoms[0].rank:
-        raise Refused("a second bottom with as many axes tells the size", "bvlc/mapping.yaml:1854")
+        raise Refused("a second bottom with as many axes tells the size", "bvlc/mapping.yaml:1857")
     start = lib.axis_of(axis, bottoms[0].rank)
     begin = lib.each(offset, bottoms[0].rank - start, 0)
     end = lib.add(begin, bottoms[1].shape[start : bottoms[0].rank])
     if not lib.covers(bottoms[0].shape[start:], end):
-        raise Refused("the cut reaches beyond the first bottom", "bvlc/mapping.yaml:1857")
+        raise Refused("the cut reaches beyond the first bottom", "bvlc/mapping.yaml:1860")
     r.top(
         0,
         r.value(
@@ -242,7 +242,7 @@ def read_crop(r: Read, param: layers.Crop) -> None:
 
 
 def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
-    """What layer Deconvolution computes (bvlc/mapping.yaml:1864)."""
+    """What layer Deconvolution computes (bvlc/mapping.yaml:1867)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -260,14 +260,14 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
     axis = param.axis if param.axis is not None else 1
     dilation = param.dilation
     if (param.pad != () and (param.pad_h is not None or param.pad_w is not None)):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:1876")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:1879")
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:1879")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:1882")
     lead = lib.axis_of(axis, bottom.rank)
     if bottom.shape[lead] % group != 0:
-        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1882")
+        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1885")
     if num_output % group != 0:
-        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1882")
+        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1885")
     axes = bottom.rank - lead - 1
     k = lib.spatial(kernel_size, kernel_h, kernel_w, 0, axes)
     s = lib.spatial(stride, stride_h, stride_w, 1, axes)
@@ -288,13 +288,13 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (bvlc/mapping.yaml:1893)."""
+    """What layer Dropout computes (bvlc/mapping.yaml:1896)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Identity(), (bottom,)))
 
 
 def read_dummy_data(r: Read, param: layers.DummyData) -> None:
-    """What layer DummyData computes (bvlc/mapping.yaml:1898)."""
+    """What layer DummyData computes (bvlc/mapping.yaml:1901)."""
     tops = r.tops
     data_filler = param.data_filler
     num = param.num
@@ -315,20 +315,20 @@ def read_dummy_data(r: Read, param: layers.DummyData) -> None:
         sizes = zip(lib.each(num, count), lib.each(channels, count), lib.each(height, count), lib.each(width, count), strict=True)
         r.all_tops([r.value(hub.Identity(), (lib.full(s, v),)) for s, v in zip(sizes, values, strict=True)])
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:1898")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:1901")
 
 
 def read_eltwise(r: Read, param: layers.Eltwise) -> None:
-    """What layer Eltwise computes (bvlc/mapping.yaml:1914)."""
+    """What layer Eltwise computes (bvlc/mapping.yaml:1917)."""
     bottoms = r.bottoms
     operation = param.operation if param.operation is not None else "SUM"
     coeff = param.coeff
     if not len(bottoms) >= 2:
-        raise Refused("two or more bottoms of one shape are due", "bvlc/mapping.yaml:1918")
+        raise Refused("two or more bottoms of one shape are due", "bvlc/mapping.yaml:1921")
     if not all(tuple(b.shape == bottoms[0].shape for b in bottoms)):
-        raise Refused("two or more bottoms of one shape are due", "bvlc/mapping.yaml:1918")
+        raise Refused("two or more bottoms of one shape are due", "bvlc/mapping.yaml:1921")
     if not (coeff == () or (operation != "PROD" and len(coeff) == len(bottoms))):
-        raise Refused("coeff is for SUM, one number for each bottom", "bvlc/mapping.yaml:1921")
+        raise Refused("coeff is for SUM, one number for each bottom", "bvlc/mapping.yaml:1924")
     if operation == "SUM" and coeff == () and len(bottoms) == 2:
         r.top(0, r.value(hub.Add(), bottoms))
         return
@@ -357,25 +357,25 @@ def read_eltwise(r: Read, param: layers.Eltwise) -> None:
     if operation == "MAX":
         r.top(0, r.value(hub.Max(), bottoms))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:1914")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:1917")
 
 
 def read_elu(r: Read, param: layers.ELU) -> None:
-    """What layer ELU computes (bvlc/mapping.yaml:1950)."""
+    """What layer ELU computes (bvlc/mapping.yaml:1953)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     r.top(0, r.value(hub.Elu(alpha=alpha), (bottom,)))
 
 
 def read_embed(r: Read, param: layers.Embed) -> None:
-    """What layer Embed computes (bvlc/mapping.yaml:1954)."""
+    """What layer Embed computes (bvlc/mapping.yaml:1957)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
     input_dim = param.input_dim if param.input_dim is not None else 0
     bias_term = param.bias_term if param.bias_term is not None else True
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:1958")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:1961")
     table = lib.in_shape(blobs[0], (input_dim, num_output))
     rows = r.value(
         hub.Gather(axis=0),
@@ -385,13 +385,13 @@ def read_embed(r: Read, param: layers.Embed) -> None:
 
 
 def read_exp(r: Read, param: layers.Exp) -> None:
-    """What layer Exp computes (bvlc/mapping.yaml:1967)."""
+    """What layer Exp computes (bvlc/mapping.yaml:1970)."""
     bottom = r.one_bottom()
     base = param.base if param.base is not None else -1.0
     scale = param.scale if param.scale is not None else 1.0
     shift = param.shift if param.shift is not None else 0.0
     if not (base == -1 or base > 0):
-        raise Refused("base is a positive number, or -1 for e", "bvlc/mapping.yaml:1973")
+        raise Refused("base is a positive number, or -1 for e", "bvlc/mapping.yaml:1976")
     factor = scale if base == -1 else scale * lib.log(base)
     outside = lib.exp(shift) if base == -1 else base**shift
     power = r.value(hub.Exp(), (bottom if factor == 1 else r.value(hub.Mul(), (bottom, factor)),))
@@ -399,19 +399,19 @@ def read_exp(r: Read, param: layers.Exp) -> None:
 
 
 def read_flatten(r: Read, param: layers.Flatten) -> None:
-    """What layer Flatten computes (bvlc/mapping.yaml:1981)."""
+    """What layer Flatten computes (bvlc/mapping.yaml:1984)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     end_axis = param.end_axis if param.end_axis is not None else -1
     first = lib.axis_of(axis, bottom.rank)
     last = lib.axis_of(end_axis, bottom.rank)
     if not first <= last:
-        raise Refused("end_axis comes before axis", "bvlc/mapping.yaml:1987")
+        raise Refused("end_axis comes before axis", "bvlc/mapping.yaml:1990")
     r.top(0, r.value(hub.Reshape(shape=lib.zeros(first) + (-1,) + bottom.shape[last + 1 :]), (bottom,)))
 
 
 def read_im2col(r: Read, param: layers.Im2col) -> None:
-    """What layer Im2col computes (bvlc/mapping.yaml:1993)."""
+    """What layer Im2col computes (bvlc/mapping.yaml:1996)."""
     bottom = r.one_bottom()
     pad = param.pad
     kernel_size = param.kernel_size
@@ -425,7 +425,7 @@ def read_im2col(r: Read, param: layers.Im2col) -> None:
     axis = param.axis if param.axis is not None else 1
     dilation = param.dilation
     if (param.pad != () and (param.pad_h is not None or param.pad_w is not None)):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2008")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2011")
     lead = lib.axis_of(axis, bottom.rank)
     axes = bottom.rank - lead - 1
     k = lib.spatial(kernel_size, kernel_h, kernel_w, 0, axes)
@@ -434,7 +434,7 @@ def read_im2col(r: Read, param: layers.Im2col) -> None:
     d = lib.spatial(dilation, 0, 0, 1, axes)
     out = lib.window_count(bottom.shape[lead + 1 :], k, s, p, d)
     if not all(tuple(o > 0 for o in out)):
-        raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:2011")
+        raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:2014")
     last = tuple((o - 1) * t + 1 for o, t in zip(out, s, strict=True))
     places = tuple(lead + 1 + index for index in range(axes))
     x = r.value(hub.Pad(pads=lib.zeros(lead + 1) + p + lib.zeros(lead + 1) + p), (bottom,))
@@ -455,7 +455,7 @@ def read_im2col(r: Read, param: layers.Im2col) -> None:
 
 
 def read_image_data(r: Read, param: layers.ImageData) -> None:
-    """What layer ImageData computes (bvlc/mapping.yaml:2020)."""
+    """What layer ImageData computes (bvlc/mapping.yaml:2023)."""
     tops = r.tops
     image_data_param = param.image_data_param if param.image_data_param is not None else layers.ImageDataParameter()
     transform_param = param.transform_param if param.transform_param is not None else layers.TransformationParameter()
@@ -464,7 +464,7 @@ def read_image_data(r: Read, param: layers.ImageData) -> None:
 
 
 def read_inner_product(r: Read, param: layers.InnerProduct) -> None:
-    """What layer InnerProduct computes (bvlc/mapping.yaml:2026)."""
+    """What layer InnerProduct computes (bvlc/mapping.yaml:2029)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -472,7 +472,7 @@ def read_inner_product(r: Read, param: layers.InnerProduct) -> None:
     axis = param.axis if param.axis is not None else 1
     transpose = param.transpose if param.transpose is not None else False
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2036")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2039")
     start = lib.axis_of(axis, bottom.rank)
     if start == 1:
         depth = lib.product(bottom.shape[start:])
@@ -494,23 +494,23 @@ def read_inner_product(r: Read, param: layers.InnerProduct) -> None:
         product = r.value(hub.MatMul(), (rows, matrix if transpose else lib.transpose(matrix)))
         r.top(0, r.value(hub.Add(), (product, bias)) if bias_term else product)
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2026")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2029")
 
 
 def read_input(r: Read, param: layers.Input) -> None:
-    """What layer Input computes (bvlc/mapping.yaml:2051)."""
+    """What layer Input computes (bvlc/mapping.yaml:2054)."""
     shape = param.shape
     r.inputs(tuple(s.dim for s in shape))
 
 
 def read_log(r: Read, param: layers.Log) -> None:
-    """What layer Log computes (bvlc/mapping.yaml:2056)."""
+    """What layer Log computes (bvlc/mapping.yaml:2059)."""
     bottom = r.one_bottom()
     base = param.base if param.base is not None else -1.0
     scale = param.scale if param.scale is not None else 1.0
     shift = param.shift if param.shift is not None else 0.0
     if not (base == -1 or base > 0):
-        raise Refused("base is a positive number, or -1 for e", "bvlc/mapping.yaml:2061")
+        raise Refused("base is a positive number, or -1 for e", "bvlc/mapping.yaml:2064")
     factor = 1.0 if base == -1 else 1 / lib.log(base)
     scaled = bottom if scale == 1 else r.value(hub.Mul(), (bottom, scale))
     result = r.value(hub.Log(), (scaled if shift == 0 else r.value(hub.Add(), (scaled, shift)),))
@@ -518,7 +518,7 @@ def read_log(r: Read, param: layers.Log) -> None:
 
 
 def read_lrn(r: Read, param: layers.LRN) -> None:
-    """What layer LRN computes (bvlc/mapping.yaml:2070)."""
+    """What layer LRN computes (bvlc/mapping.yaml:2073)."""
     bottom = r.one_bottom()
     local_size = param.local_size if param.local_size is not None else 5
     alpha = param.alpha if param.alpha is not None else 1.0
@@ -526,9 +526,9 @@ def read_lrn(r: Read, param: layers.LRN) -> None:
     norm_region = param.norm_region if param.norm_region is not None else "ACROSS_CHANNELS"
     k = param.k if param.k is not None else 1.0
     if bottom.rank != 4:
-        raise Refused("LRN takes blobs of four axes", "bvlc/mapping.yaml:2074")
+        raise Refused("LRN takes blobs of four axes", "bvlc/mapping.yaml:2077")
     if local_size % 2 != 1:
-        raise Refused("local_size must be odd", "bvlc/mapping.yaml:2077")
+        raise Refused("local_size must be odd", "bvlc/mapping.yaml:2080")
     if norm_region == "ACROSS_CHANNELS":
         r.top(0, r.value(hub.LRN(size=local_size, alpha=alpha, beta=beta, bias=k), (bottom,)))
         return
@@ -549,24 +549,24 @@ def read_lrn(r: Read, param: layers.LRN) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2070")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2073")
 
 
 def read_lstm(r: Read, param: layers.LSTM) -> None:
-    """What layer LSTM computes (bvlc/mapping.yaml:2093)."""
+    """What layer LSTM computes (bvlc/mapping.yaml:2096)."""
     bvlc_hooks.read_recurrent(r, param)
 
 
 def read_lstm_unit(r: Read, param: layers.LSTMUnit) -> None:
-    """What layer LSTMUnit computes (bvlc/mapping.yaml:2100)."""
+    """What layer LSTMUnit computes (bvlc/mapping.yaml:2103)."""
     bottoms = r.bottoms
     size = bottoms[0].shape[2]
     if len(bottoms) != 3:
-        raise Refused("the cell, the gates and the continuation marks are due", "bvlc/mapping.yaml:2104")
+        raise Refused("the cell, the gates and the continuation marks are due", "bvlc/mapping.yaml:2107")
     if bottoms[0].rank != 3:
-        raise Refused("the cell, the gates and the continuation marks are due", "bvlc/mapping.yaml:2104")
+        raise Refused("the cell, the gates and the continuation marks are due", "bvlc/mapping.yaml:2107")
     if bottoms[1].shape[2] != 4 * size:
-        raise Refused("the cell, the gates and the continuation marks are due", "bvlc/mapping.yaml:2104")
+        raise Refused("the cell, the gates and the continuation marks are due", "bvlc/mapping.yaml:2107")
     i, f, o, g = r.values(hub.Split(axis=2, split=(size,) * 4), (bottoms[1],), 4)
     kept = r.value(
         hub.Mul(),
@@ -587,7 +587,7 @@ def read_lstm_unit(r: Read, param: layers.LSTMUnit) -> None:
 
 
 def read_memory_data(r: Read, param: layers.MemoryData) -> None:
-    """What layer MemoryData computes (bvlc/mapping.yaml:2115)."""
+    """What layer MemoryData computes (bvlc/mapping.yaml:2118)."""
     tops = r.tops
     memory_data_param = param.memory_data_param if param.memory_data_param is not None else layers.MemoryDataParameter()
     shape = lib.memory_shape(memory_data_param)
@@ -595,13 +595,13 @@ def read_memory_data(r: Read, param: layers.MemoryData) -> None:
 
 
 def read_mvn(r: Read, param: layers.MVN) -> None:
-    """What layer MVN computes (bvlc/mapping.yaml:2122)."""
+    """What layer MVN computes (bvlc/mapping.yaml:2125)."""
     bottom = r.one_bottom()
     normalize_variance = param.normalize_variance if param.normalize_variance is not None else True
     across_channels = param.across_channels if param.across_channels is not None else False
     eps = param.eps if param.eps is not None else 1e-09
     if not bottom.rank <= 4:
-        raise Refused("MVN takes blobs of up to four axes", "bvlc/mapping.yaml:2129")
+        raise Refused("MVN takes blobs of up to four axes", "bvlc/mapping.yaml:2132")
     if not normalize_variance:
         sizes = bottom.shape[:] + lib.ones(max(0, 4 - bottom.rank))
         axes = (1, 2, 3) if across_channels else (2, 3)
@@ -619,18 +619,18 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
         )
         r.top(0, r.value(hub.Div(), (centred, r.value(hub.Add(), (deviation, eps)))))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2122")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2125")
 
 
 def read_parameter(r: Read, param: layers.Parameter) -> None:
-    """What layer Parameter computes (bvlc/mapping.yaml:2147)."""
+    """What layer Parameter computes (bvlc/mapping.yaml:2150)."""
     blobs = r.blobs
     shape = param.shape if param.shape is not None else layers.BlobShape()
     r.top(0, r.value(hub.Identity(), (lib.reshape(blobs[0], shape.dim),)))
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (bvlc/mapping.yaml:2151)."""
+    """What layer Pooling computes (bvlc/mapping.yaml:2154)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -645,36 +645,36 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
     pad_w = param.pad_w if param.pad_w is not None else 0
     global_pooling = param.global_pooling if param.global_pooling is not None else False
     if bottom.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:2162")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:2165")
     if not (global_pooling or (param.kernel_size is not None) != (param.kernel_h is not None and param.kernel_w is not None)):
-        raise Refused("the window is kernel_size, or kernel_h and kernel_w", "bvlc/mapping.yaml:2165")
+        raise Refused("the window is kernel_size, or kernel_h and kernel_w", "bvlc/mapping.yaml:2168")
     if (param.pad_h is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2168")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2171")
     if (param.pad is not None and param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2168")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2171")
     if (param.stride_h is not None) != (param.stride_w is not None):
-        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2171")
+        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2174")
     if (param.stride is not None and param.stride_h is not None):
-        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2171")
+        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2174")
     if not stride > 0:
-        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2174")
+        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2177")
     if not (param.stride_h is None or (stride_h > 0 and stride_w > 0)):
-        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2174")
+        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2177")
     if not (not global_pooling or (param.kernel_size is None and param.kernel_h is None and param.kernel_w is None)):
-        raise Refused("global pooling has no window size", "bvlc/mapping.yaml:2177")
+        raise Refused("global pooling has no window size", "bvlc/mapping.yaml:2180")
     if not (not global_pooling or (max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1)):
-        raise Refused("global pooling has no padding or stride", "bvlc/mapping.yaml:2180")
+        raise Refused("global pooling has no padding or stride", "bvlc/mapping.yaml:2183")
     sizes = bottom.shape[2:]
     k = sizes if global_pooling else lib.spatial(kernel_size, kernel_h, kernel_w, 0, 2)
     if not all(tuple(size > 0 for size in k)):
-        raise Refused("the window has no size", "bvlc/mapping.yaml:2183")
+        raise Refused("the window has no size", "bvlc/mapping.yaml:2186")
     s = lib.ones(2) if global_pooling else lib.spatial(stride, stride_h, stride_w, 1, 2)
     p = lib.zeros(2) if global_pooling else lib.spatial(pad, pad_h, pad_w, 0, 2)
     inside = lib.caffe_windows_inside(sizes, k, s, p)
     if not inside:
         raise Refused(
             "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
-            "bvlc/mapping.yaml:2186",
+            "bvlc/mapping.yaml:2189",
         )
     if pool == "MAX" and len(tops) == 1:
         over = lib.caffe_overhang(sizes, k, s, p)
@@ -728,11 +728,11 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "bvlc/mapping.yaml:2151")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "bvlc/mapping.yaml:2154")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
-    """What layer Power computes (bvlc/mapping.yaml:2221)."""
+    """What layer Power computes (bvlc/mapping.yaml:2224)."""
     bottom = r.one_bottom()
     power = param.power if param.power is not None else 1.0
     scale = param.scale if param.scale is not None else 1.0
@@ -745,16 +745,16 @@ def read_power(r: Read, param: layers.Power) -> None:
         shifted = scaled if shift == 0 else r.value(hub.Add(), (scaled, shift))
         r.top(0, shifted if power == 1 else r.value(hub.Pow(), (shifted, power)))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2221")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2224")
 
 
 def read_p_re_lu(r: Read, param: layers.PReLU) -> None:
-    """What layer PReLU computes (bvlc/mapping.yaml:2236)."""
+    """What layer PReLU computes (bvlc/mapping.yaml:2239)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if not 2 <= bottom.rank <= 4:
-        raise Refused("PReLU takes blobs of two to four axes", "bvlc/mapping.yaml:2240")
+        raise Refused("PReLU takes blobs of two to four axes", "bvlc/mapping.yaml:2243")
     slope = lib.in_shape(blobs[0], () if channel_shared else (bottom.shape[1],))
     r.top(
         0,
@@ -769,7 +769,7 @@ def read_p_re_lu(r: Read, param: layers.PReLU) -> None:
 
 
 def read_reduction(r: Read, param: layers.Reduction) -> None:
-    """What layer Reduction computes (bvlc/mapping.yaml:2248)."""
+    """What layer Reduction computes (bvlc/mapping.yaml:2251)."""
     bottom = r.one_bottom()
     operation = param.operation if param.operation is not None else "SUM"
     axis = param.axis if param.axis is not None else 0
@@ -798,11 +798,11 @@ def read_reduction(r: Read, param: layers.Reduction) -> None:
         y = r.value(hub.ReduceMean(axes=axes, keepdims=0), (bottom,))
         r.top(0, y if coeff == 1 else r.value(hub.Mul(), (y, coeff)))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2248")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2251")
 
 
 def read_re_lu(r: Read, param: layers.ReLU) -> None:
-    """What layer ReLU computes (bvlc/mapping.yaml:2276)."""
+    """What layer ReLU computes (bvlc/mapping.yaml:2279)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     r.top(
@@ -816,7 +816,7 @@ def read_re_lu(r: Read, param: layers.ReLU) -> None:
 
 
 def read_reshape(r: Read, param: layers.Reshape) -> None:
-    """What layer Reshape computes (bvlc/mapping.yaml:2281)."""
+    """What layer Reshape computes (bvlc/mapping.yaml:2284)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
@@ -831,12 +831,12 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
 
 
 def read_rnn(r: Read, param: layers.RNN) -> None:
-    """What layer RNN computes (bvlc/mapping.yaml:2285)."""
+    """What layer RNN computes (bvlc/mapping.yaml:2288)."""
     bvlc_hooks.read_recurrent(r, param)
 
 
 def read_scale(r: Read, param: layers.Scale) -> None:
-    """What layer Scale computes (bvlc/mapping.yaml:2292)."""
+    """What layer Scale computes (bvlc/mapping.yaml:2295)."""
     bottoms = r.bottoms
     blobs = r.blobs
     axis = param.axis if param.axis is not None else 1
@@ -846,12 +846,12 @@ def read_scale(r: Read, param: layers.Scale) -> None:
     rest = bottoms[0].shape[start:]
     run = lib.own_shape(blobs[0], rest if num_axes == -1 else rest[:num_axes]) if len(bottoms) == 1 else bottoms[1].shape[:]
     if bottoms[0].shape[start : start + len(run)] != run:
-        raise Refused("the scale does not fit the axes of the first bottom", "bvlc/mapping.yaml:2301")
+        raise Refused("the scale does not fit the axes of the first bottom", "bvlc/mapping.yaml:2304")
     if len(blobs) != 2 - len(bottoms) + (1 if bias_term else 0):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2304")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2307")
     if len(bottoms) == 1:
         if not (num_axes == -1 or num_axes == len(run)):
-            raise Refused("num_axes is not the rank of the scale blob", "bvlc/mapping.yaml:2310")
+            raise Refused("num_axes is not the rank of the scale blob", "bvlc/mapping.yaml:2313")
         shape = run + lib.ones(bottoms[0].rank - start - len(run))
         scaled = r.value(hub.Mul(), (bottoms[0], lib.reshape(blobs[0], shape)))
         r.top(
@@ -875,71 +875,71 @@ def read_scale(r: Read, param: layers.Scale) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2292")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2295")
 
 
 def read_sigmoid(r: Read, param: layers.Sigmoid) -> None:
-    """What layer Sigmoid computes (bvlc/mapping.yaml:2324)."""
+    """What layer Sigmoid computes (bvlc/mapping.yaml:2327)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sigmoid(), (bottom,)))
 
 
 def read_silence(r: Read, param: layers.Silence) -> None:
-    """What layer Silence computes (bvlc/mapping.yaml:2329)."""
+    """What layer Silence computes (bvlc/mapping.yaml:2332)."""
 
 
 def read_slice(r: Read, param: layers.Slice) -> None:
-    """What layer Slice computes (bvlc/mapping.yaml:2334)."""
+    """What layer Slice computes (bvlc/mapping.yaml:2337)."""
     tops = r.tops
     bottom = r.one_bottom()
     slice_dim = param.slice_dim if param.slice_dim is not None else 1
     slice_point = param.slice_point
     axis = param.axis if param.axis is not None else 1
     if (param.slice_dim is not None and param.axis is not None):
-        raise Refused("axis and slice_dim are given", "bvlc/mapping.yaml:2341")
+        raise Refused("axis and slice_dim are given", "bvlc/mapping.yaml:2344")
     along = lib.axis_of(slice_dim if param.slice_dim is not None else axis, bottom.rank)
     size = bottom.shape[along]
     parts = lib.pieces(slice_point, size) if param.slice_point != () else lib.equal_pieces(size, len(tops))
     if len(parts) != len(tops):
         raise Refused(
             "the slice points do not cut the axis into one piece for each top",
-            "bvlc/mapping.yaml:2344",
+            "bvlc/mapping.yaml:2347",
         )
     if not all(tuple(part > 0 for part in parts)):
         raise Refused(
             "the slice points do not cut the axis into one piece for each top",
-            "bvlc/mapping.yaml:2344",
+            "bvlc/mapping.yaml:2347",
         )
     r.all_tops(r.values(hub.Split(axis=along, split=parts), (bottom,), len(tops)))
 
 
 def read_softmax(r: Read, param: layers.Softmax) -> None:
-    """What layer Softmax computes (bvlc/mapping.yaml:2352)."""
+    """What layer Softmax computes (bvlc/mapping.yaml:2355)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     r.top(0, r.value(hub.Softmax(axis=lib.axis_of(axis, bottom.rank)), (bottom,)))
 
 
 def read_split(r: Read, param: layers.Split) -> None:
-    """What layer Split computes (bvlc/mapping.yaml:2357)."""
+    """What layer Split computes (bvlc/mapping.yaml:2360)."""
     tops = r.tops
     bottom = r.one_bottom()
     r.all_tops([r.value(hub.Identity(), (bottom,)) for top in tops])
 
 
 def read_spp(r: Read, param: layers.SPP) -> None:
-    """What layer SPP computes (bvlc/mapping.yaml:2361)."""
+    """What layer SPP computes (bvlc/mapping.yaml:2364)."""
     bottom = r.one_bottom()
     pyramid_height = param.pyramid_height if param.pyramid_height is not None else 0
     pool = param.pool if param.pool is not None else "MAX"
     if bottom.rank != 4:
-        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2368")
+        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2371")
     if not pyramid_height > 0:
-        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2368")
+        raise Refused("a blob of four axes and at least one level are due", "bvlc/mapping.yaml:2371")
     sizes = bottom.shape[2:]
     levels = lib.pyramid_windows(sizes, pyramid_height)
     if not all(tuple(lib.caffe_windows_inside(sizes, k, k, p) for k, p in levels)):
-        raise Refused("a level has more bins than the bottom has places", "bvlc/mapping.yaml:2371")
+        raise Refused("a level has more bins than the bottom has places", "bvlc/mapping.yaml:2374")
     if pool == "MAX" and pyramid_height == 1:
         r.top(0, r.value(hub.GlobalMaxPool(), (bottom,)))
         return
@@ -988,17 +988,17 @@ def read_spp(r: Read, param: layers.SPP) -> None:
             ),
         )
         return
-    raise Refused("MAX or AVE", "bvlc/mapping.yaml:2361")
+    raise Refused("MAX or AVE", "bvlc/mapping.yaml:2364")
 
 
 def read_tan_h(r: Read, param: layers.TanH) -> None:
-    """What layer TanH computes (bvlc/mapping.yaml:2393)."""
+    """What layer TanH computes (bvlc/mapping.yaml:2396)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Tanh(), (bottom,)))
 
 
 def read_threshold(r: Read, param: layers.Threshold) -> None:
-    """What layer Threshold computes (bvlc/mapping.yaml:2398)."""
+    """What layer Threshold computes (bvlc/mapping.yaml:2401)."""
     bottom = r.one_bottom()
     threshold = param.threshold if param.threshold is not None else 0.0
     r.top(
@@ -1011,14 +1011,14 @@ def read_threshold(r: Read, param: layers.Threshold) -> None:
 
 
 def read_tile(r: Read, param: layers.Tile) -> None:
-    """What layer Tile computes (bvlc/mapping.yaml:2402)."""
+    """What layer Tile computes (bvlc/mapping.yaml:2405)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     tiles = param.tiles if param.tiles is not None else 0
     if param.tiles is None:
-        raise Refused("tiles must be given", "bvlc/mapping.yaml:2405")
+        raise Refused("tiles must be given", "bvlc/mapping.yaml:2408")
     if not tiles > 0:
-        raise Refused("tiles must be given", "bvlc/mapping.yaml:2405")
+        raise Refused("tiles must be given", "bvlc/mapping.yaml:2408")
     r.top(
         0,
         r.value(
@@ -1268,21 +1268,21 @@ def read_pass_through(r: Read, param: layers.PassThrough) -> None:
 
 
 READERS: Final[Mapping[str, Reader]] = {
-    "AbsVal": Reader(read_abs_val, "bvlc/mapping.yaml:1700", (), ()),
-    "ArgMax": Reader(read_arg_max, "bvlc/mapping.yaml:1704", ("out_max_val", "top_k", "axis"), ()),
+    "AbsVal": Reader(read_abs_val, "bvlc/mapping.yaml:1703", (), ()),
+    "ArgMax": Reader(read_arg_max, "bvlc/mapping.yaml:1707", ("out_max_val", "top_k", "axis"), ()),
     "BatchNorm": Reader(
         read_batch_norm,
-        "bvlc/mapping.yaml:1732",
+        "bvlc/mapping.yaml:1735",
         ("use_global_stats", "eps"),
         ("moving_average_fraction",),
     ),
-    "BatchReindex": Reader(read_batch_reindex, "bvlc/mapping.yaml:1758", (), ()),
-    "Bias": Reader(read_bias, "bvlc/mapping.yaml:1767", ("axis", "num_axes"), ("filler",)),
-    "BNLL": Reader(read_bnll, "bvlc/mapping.yaml:1793", (), ()),
-    "Concat": Reader(read_concat, "bvlc/mapping.yaml:1797", ("concat_dim", "axis"), ()),
+    "BatchReindex": Reader(read_batch_reindex, "bvlc/mapping.yaml:1761", (), ()),
+    "Bias": Reader(read_bias, "bvlc/mapping.yaml:1770", ("axis", "num_axes"), ("filler",)),
+    "BNLL": Reader(read_bnll, "bvlc/mapping.yaml:1796", (), ()),
+    "Concat": Reader(read_concat, "bvlc/mapping.yaml:1800", ("concat_dim", "axis"), ()),
     "Convolution": Reader(
         read_convolution,
-        "bvlc/mapping.yaml:1810",
+        "bvlc/mapping.yaml:1813",
         (
             "num_output",
             "bias_term",
@@ -1301,10 +1301,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
-    "Crop": Reader(read_crop, "bvlc/mapping.yaml:1847", ("axis", "offset"), ()),
+    "Crop": Reader(read_crop, "bvlc/mapping.yaml:1850", ("axis", "offset"), ()),
     "Deconvolution": Reader(
         read_deconvolution,
-        "bvlc/mapping.yaml:1864",
+        "bvlc/mapping.yaml:1867",
         (
             "num_output",
             "bias_term",
@@ -1323,31 +1323,31 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
-    "Dropout": Reader(read_dropout, "bvlc/mapping.yaml:1893", (), ("dropout_ratio",)),
+    "Dropout": Reader(read_dropout, "bvlc/mapping.yaml:1896", (), ("dropout_ratio",)),
     "DummyData": Reader(
         read_dummy_data,
-        "bvlc/mapping.yaml:1898",
+        "bvlc/mapping.yaml:1901",
         ("data_filler", "num", "channels", "height", "width", "shape"),
         (),
     ),
     "Eltwise": Reader(
         read_eltwise,
-        "bvlc/mapping.yaml:1914",
+        "bvlc/mapping.yaml:1917",
         ("operation", "coeff"),
         ("stable_prod_grad",),
     ),
-    "ELU": Reader(read_elu, "bvlc/mapping.yaml:1950", ("alpha",), ()),
+    "ELU": Reader(read_elu, "bvlc/mapping.yaml:1953", ("alpha",), ()),
     "Embed": Reader(
         read_embed,
-        "bvlc/mapping.yaml:1954",
+        "bvlc/mapping.yaml:1957",
         ("num_output", "input_dim", "bias_term"),
         ("weight_filler", "bias_filler"),
     ),
-    "Exp": Reader(read_exp, "bvlc/mapping.yaml:1967", ("base", "scale", "shift"), ()),
-    "Flatten": Reader(read_flatten, "bvlc/mapping.yaml:1981", ("axis", "end_axis"), ()),
+    "Exp": Reader(read_exp, "bvlc/mapping.yaml:1970", ("base", "scale", "shift"), ()),
+    "Flatten": Reader(read_flatten, "bvlc/mapping.yaml:1984", ("axis", "end_axis"), ()),
     "Im2col": Reader(
         read_im2col,
-        "bvlc/mapping.yaml:1993",
+        "bvlc/mapping.yaml:1996",
         (
             "pad",
             "kernel_size",
@@ -1373,47 +1373,47 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "ImageData": Reader(
         read_image_data,
-        "bvlc/mapping.yaml:2020",
+        "bvlc/mapping.yaml:2023",
         ("image_data_param", "transform_param"),
         (),
     ),
     "InnerProduct": Reader(
         read_inner_product,
-        "bvlc/mapping.yaml:2026",
+        "bvlc/mapping.yaml:2029",
         ("num_output", "bias_term", "axis", "transpose"),
         ("weight_filler", "bias_filler"),
     ),
-    "Input": Reader(read_input, "bvlc/mapping.yaml:2051", ("shape",), ()),
-    "Log": Reader(read_log, "bvlc/mapping.yaml:2056", ("base", "scale", "shift"), ()),
+    "Input": Reader(read_input, "bvlc/mapping.yaml:2054", ("shape",), ()),
+    "Log": Reader(read_log, "bvlc/mapping.yaml:2059", ("base", "scale", "shift"), ()),
     "LRN": Reader(
         read_lrn,
-        "bvlc/mapping.yaml:2070",
+        "bvlc/mapping.yaml:2073",
         ("local_size", "alpha", "beta", "norm_region", "k"),
         ("engine",),
     ),
     "LSTM": Reader(
         read_lstm,
-        "bvlc/mapping.yaml:2093",
+        "bvlc/mapping.yaml:2096",
         ("num_output", "expose_hidden"),
         ("bias_filler", "debug_info", "weight_filler"),
     ),
-    "LSTMUnit": Reader(read_lstm_unit, "bvlc/mapping.yaml:2100", (), ()),
+    "LSTMUnit": Reader(read_lstm_unit, "bvlc/mapping.yaml:2103", (), ()),
     "MemoryData": Reader(
         read_memory_data,
-        "bvlc/mapping.yaml:2115",
+        "bvlc/mapping.yaml:2118",
         ("memory_data_param",),
         ("transform_param",),
     ),
     "MVN": Reader(
         read_mvn,
-        "bvlc/mapping.yaml:2122",
+        "bvlc/mapping.yaml:2125",
         ("normalize_variance", "across_channels", "eps"),
         (),
     ),
-    "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2147", ("shape.dim",), ()),
+    "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "bvlc/mapping.yaml:2151",
+        "bvlc/mapping.yaml:2154",
         (
             "pool",
             "kernel_size",
@@ -1429,32 +1429,32 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("engine",),
     ),
-    "Power": Reader(read_power, "bvlc/mapping.yaml:2221", ("power", "scale", "shift"), ()),
-    "PReLU": Reader(read_p_re_lu, "bvlc/mapping.yaml:2236", ("channel_shared",), ("filler",)),
-    "Reduction": Reader(read_reduction, "bvlc/mapping.yaml:2248", ("operation", "axis", "coeff"), ()),
-    "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:2276", ("negative_slope",), ("engine",)),
-    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2281", ("shape.dim", "axis", "num_axes"), ()),
+    "Power": Reader(read_power, "bvlc/mapping.yaml:2224", ("power", "scale", "shift"), ()),
+    "PReLU": Reader(read_p_re_lu, "bvlc/mapping.yaml:2239", ("channel_shared",), ("filler",)),
+    "Reduction": Reader(read_reduction, "bvlc/mapping.yaml:2251", ("operation", "axis", "coeff"), ()),
+    "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:2279", ("negative_slope",), ("engine",)),
+    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2284", ("shape.dim", "axis", "num_axes"), ()),
     "RNN": Reader(
         read_rnn,
-        "bvlc/mapping.yaml:2285",
+        "bvlc/mapping.yaml:2288",
         ("num_output", "expose_hidden"),
         ("bias_filler", "debug_info", "weight_filler"),
     ),
     "Scale": Reader(
         read_scale,
-        "bvlc/mapping.yaml:2292",
+        "bvlc/mapping.yaml:2295",
         ("axis", "num_axes", "bias_term"),
         ("filler", "bias_filler"),
     ),
-    "Sigmoid": Reader(read_sigmoid, "bvlc/mapping.yaml:2324", (), ("engine",)),
-    "Silence": Reader(read_silence, "bvlc/mapping.yaml:2329", (), ()),
-    "Slice": Reader(read_slice, "bvlc/mapping.yaml:2334", ("slice_dim", "slice_point", "axis"), ()),
-    "Softmax": Reader(read_softmax, "bvlc/mapping.yaml:2352", ("axis",), ("engine",)),
-    "Split": Reader(read_split, "bvlc/mapping.yaml:2357", (), ()),
-    "SPP": Reader(read_spp, "bvlc/mapping.yaml:2361", ("pyramid_height", "pool"), ("engine",)),
-    "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2393", (), ("engine",)),
-    "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2398", ("threshold",), ()),
-    "Tile": Reader(read_tile, "bvlc/mapping.yaml:2402", ("axis", "tiles"), ()),
+    "Sigmoid": Reader(read_sigmoid, "bvlc/mapping.yaml:2327", (), ("engine",)),
+    "Silence": Reader(read_silence, "bvlc/mapping.yaml:2332", (), ()),
+    "Slice": Reader(read_slice, "bvlc/mapping.yaml:2337", ("slice_dim", "slice_point", "axis"), ()),
+    "Softmax": Reader(read_softmax, "bvlc/mapping.yaml:2355", ("axis",), ("engine",)),
+    "Split": Reader(read_split, "bvlc/mapping.yaml:2360", (), ()),
+    "SPP": Reader(read_spp, "bvlc/mapping.yaml:2364", ("pyramid_height", "pool"), ("engine",)),
+    "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
+    "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
+    "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
     "Permute": Reader(read_permute, "schemas/known_layers.yaml:1476", ("order",), ()),
     "Normalize": Reader(
         read_normalize,

@@ -21,7 +21,7 @@ from . import layers
 
 
 def read_abs_val(r: Read, param: layers.AbsVal) -> None:
-    """What layer AbsVal computes (bvlc/mapping.yaml:1700)."""
+    """What layer AbsVal computes (bvlc/mapping.yaml:1703)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Abs(), (bottom,)))
 
@@ -66,7 +66,7 @@ def read_batch_norm(r: Read, param: layers.BatchNorm) -> None:
         return
     if param.use_global_stats is None or use_global_stats:
         if len(blobs) != 3:
-            raise Refused("three blobs are due - mean, variance and their scale factor", "bvlc/mapping.yaml:1744")
+            raise Refused("three blobs are due - mean, variance and their scale factor", "bvlc/mapping.yaml:1747")
         channels = bottom.shape[1]
         mean = lib.reshape(lib.caffe_statistic(blobs[0], blobs[2]), (channels,))
         variance = lib.reshape(lib.caffe_statistic(blobs[1], blobs[2]), (channels,))
@@ -88,24 +88,24 @@ def read_batch_norm(r: Read, param: layers.BatchNorm) -> None:
 
 
 def read_bnll(r: Read, param: layers.BNLL) -> None:
-    """What layer BNLL computes (bvlc/mapping.yaml:1793)."""
+    """What layer BNLL computes (bvlc/mapping.yaml:1796)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softplus(), (bottom,)))
 
 
 def read_concat(r: Read, param: layers.Concat) -> None:
-    """What layer Concat computes (bvlc/mapping.yaml:1797)."""
+    """What layer Concat computes (bvlc/mapping.yaml:1800)."""
     bottoms = r.bottoms
     concat_dim = param.concat_dim if param.concat_dim is not None else 1
     axis = param.axis if param.axis is not None else 1
     if (param.concat_dim is not None and param.axis is not None):
-        raise Refused("axis and concat_dim are given", "bvlc/mapping.yaml:1802")
+        raise Refused("axis and concat_dim are given", "bvlc/mapping.yaml:1805")
     along = concat_dim if param.concat_dim is not None else axis
     r.top(0, r.value(hub.Concat(axis=lib.axis_of(along, bottoms[0].rank)), bottoms))
 
 
 def read_convolution(r: Read, param: layers.Convolution) -> None:
-    """What layer Convolution computes (bvlc/mapping.yaml:1810)."""
+    """What layer Convolution computes (bvlc/mapping.yaml:1813)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -123,23 +123,23 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
     axis = param.axis if param.axis is not None else 1
     dilation = param.dilation
     if (param.pad != () and (param.pad_h is not None or param.pad_w is not None)):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:1822")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:1825")
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:1825")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:1828")
     lead = lib.axis_of(axis, bottom.rank)
     if bottom.shape[lead] % group != 0:
-        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1828")
+        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1831")
     if num_output % group != 0:
-        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1828")
+        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1831")
     axes = bottom.rank - lead - 1
     k = lib.spatial(kernel_size, kernel_h, kernel_w, 0, axes)
     if not all(tuple(size > 0 for size in k)):
-        raise Refused("the window has no size", "bvlc/mapping.yaml:1831")
+        raise Refused("the window has no size", "bvlc/mapping.yaml:1834")
     s = lib.spatial(stride, stride_h, stride_w, 1, axes)
     p = lib.spatial(pad, pad_h, pad_w, 0, axes)
     d = lib.spatial(dilation, 0, 0, 1, axes)
     if not all(tuple(o > 0 for o in lib.window_count(bottom.shape[lead + 1 :], k, s, p, d))):
-        raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1834")
+        raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1837")
     x = (
         bottom
         if lead == 1
@@ -155,19 +155,19 @@ def read_convolution(r: Read, param: layers.Convolution) -> None:
 
 
 def read_crop(r: Read, param: layers.Crop) -> None:
-    """What layer Crop computes (bvlc/mapping.yaml:1847)."""
+    """What layer Crop computes (bvlc/mapping.yaml:1850)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 2
     offset = param.offset
     if len(bottoms) != 2:
-        raise Refused("a second bottom with as many axes tells the size", "bvlc/mapping.yaml:1854")
+        raise Refused("a second bottom with as many axes tells the size", "bvlc/mapping.yaml:1857")
     if not bottoms[1].rank >= bottoms[0].rank:
-        raise Refused("a second bottom with as many axes tells the size", "bvlc/mapping.yaml:1854")
+        raise Refused("a second bottom with as many axes tells the size", "bvlc/mapping.yaml:1857")
     start = lib.axis_of(axis, bottoms[0].rank)
     begin = lib.each(offset, bottoms[0].rank - start, 0)
     end = lib.add(begin, bottoms[1].shape[start : bottoms[0].rank])
     if not lib.covers(bottoms[0].shape[start:], end):
-        raise Refused("the cut reaches beyond the first bottom", "bvlc/mapping.yaml:1857")
+        raise Refused("the cut reaches beyond the first bottom", "bvlc/mapping.yaml:1860")
     r.top(
         0,
         r.value(
@@ -182,7 +182,7 @@ def read_crop(r: Read, param: layers.Crop) -> None:
 
 
 def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
-    """What layer Deconvolution computes (bvlc/mapping.yaml:1864)."""
+    """What layer Deconvolution computes (bvlc/mapping.yaml:1867)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -200,14 +200,14 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
     axis = param.axis if param.axis is not None else 1
     dilation = param.dilation
     if (param.pad != () and (param.pad_h is not None or param.pad_w is not None)):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:1876")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:1879")
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:1879")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:1882")
     lead = lib.axis_of(axis, bottom.rank)
     if bottom.shape[lead] % group != 0:
-        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1882")
+        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1885")
     if num_output % group != 0:
-        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1882")
+        raise Refused("group must divide the channels on both sides", "bvlc/mapping.yaml:1885")
     axes = bottom.rank - lead - 1
     k = lib.spatial(kernel_size, kernel_h, kernel_w, 0, axes)
     s = lib.spatial(stride, stride_h, stride_w, 1, axes)
@@ -243,16 +243,16 @@ def read_dropout(r: Read, param: layers.Dropout) -> None:
 
 
 def read_eltwise(r: Read, param: layers.Eltwise) -> None:
-    """What layer Eltwise computes (bvlc/mapping.yaml:1914)."""
+    """What layer Eltwise computes (bvlc/mapping.yaml:1917)."""
     bottoms = r.bottoms
     operation = param.operation if param.operation is not None else "SUM"
     coeff = param.coeff
     if not len(bottoms) >= 2:
-        raise Refused("two or more bottoms of one shape are due", "bvlc/mapping.yaml:1918")
+        raise Refused("two or more bottoms of one shape are due", "bvlc/mapping.yaml:1921")
     if not all(tuple(b.shape == bottoms[0].shape for b in bottoms)):
-        raise Refused("two or more bottoms of one shape are due", "bvlc/mapping.yaml:1918")
+        raise Refused("two or more bottoms of one shape are due", "bvlc/mapping.yaml:1921")
     if not (coeff == () or (operation != "PROD" and len(coeff) == len(bottoms))):
-        raise Refused("coeff is for SUM, one number for each bottom", "bvlc/mapping.yaml:1921")
+        raise Refused("coeff is for SUM, one number for each bottom", "bvlc/mapping.yaml:1924")
     if operation == "SUM" and coeff == () and len(bottoms) == 2:
         r.top(0, r.value(hub.Add(), bottoms))
         return
@@ -281,24 +281,24 @@ def read_eltwise(r: Read, param: layers.Eltwise) -> None:
     if operation == "MAX":
         r.top(0, r.value(hub.Max(), bottoms))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:1914")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:1917")
 
 
 def read_elu(r: Read, param: layers.ELU) -> None:
-    """What layer ELU computes (bvlc/mapping.yaml:1950)."""
+    """What layer ELU computes (bvlc/mapping.yaml:1953)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     r.top(0, r.value(hub.Elu(alpha=alpha), (bottom,)))
 
 
 def read_exp(r: Read, param: layers.Exp) -> None:
-    """What layer Exp computes (bvlc/mapping.yaml:1967)."""
+    """What layer Exp computes (bvlc/mapping.yaml:1970)."""
     bottom = r.one_bottom()
     base = param.base if param.base is not None else -1.0
     scale = param.scale if param.scale is not None else 1.0
     shift = param.shift if param.shift is not None else 0.0
     if not (base == -1 or base > 0):
-        raise Refused("base is a positive number, or -1 for e", "bvlc/mapping.yaml:1973")
+        raise Refused("base is a positive number, or -1 for e", "bvlc/mapping.yaml:1976")
     factor = scale if base == -1 else scale * lib.log(base)
     outside = lib.exp(shift) if base == -1 else base**shift
     power = r.value(hub.Exp(), (bottom if factor == 1 else r.value(hub.Mul(), (bottom, factor)),))
@@ -306,19 +306,19 @@ def read_exp(r: Read, param: layers.Exp) -> None:
 
 
 def read_flatten(r: Read, param: layers.Flatten) -> None:
-    """What layer Flatten computes (bvlc/mapping.yaml:1981)."""
+    """What layer Flatten computes (bvlc/mapping.yaml:1984)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     end_axis = param.end_axis if param.end_axis is not None else -1
     first = lib.axis_of(axis, bottom.rank)
     last = lib.axis_of(end_axis, bottom.rank)
     if not first <= last:
-        raise Refused("end_axis comes before axis", "bvlc/mapping.yaml:1987")
+        raise Refused("end_axis comes before axis", "bvlc/mapping.yaml:1990")
     r.top(0, r.value(hub.Reshape(shape=lib.zeros(first) + (-1,) + bottom.shape[last + 1 :]), (bottom,)))
 
 
 def read_image_data(r: Read, param: layers.ImageData) -> None:
-    """What layer ImageData computes (bvlc/mapping.yaml:2020)."""
+    """What layer ImageData computes (bvlc/mapping.yaml:2023)."""
     tops = r.tops
     image_data_param = param.image_data_param if param.image_data_param is not None else layers.ImageDataParameter()
     transform_param = param.transform_param if param.transform_param is not None else layers.TransformationParameter()
@@ -327,7 +327,7 @@ def read_image_data(r: Read, param: layers.ImageData) -> None:
 
 
 def read_inner_product(r: Read, param: layers.InnerProduct) -> None:
-    """What layer InnerProduct computes (bvlc/mapping.yaml:2026)."""
+    """What layer InnerProduct computes (bvlc/mapping.yaml:2029)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -335,7 +335,7 @@ def read_inner_product(r: Read, param: layers.InnerProduct) -> None:
     axis = param.axis if param.axis is not None else 1
     transpose = param.transpose if param.transpose is not None else False
     if len(blobs) != (2 if bias_term else 1):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2036")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2039")
     start = lib.axis_of(axis, bottom.rank)
     if start == 1:
         depth = lib.product(bottom.shape[start:])
@@ -357,23 +357,23 @@ def read_inner_product(r: Read, param: layers.InnerProduct) -> None:
         product = r.value(hub.MatMul(), (rows, matrix if transpose else lib.transpose(matrix)))
         r.top(0, r.value(hub.Add(), (product, bias)) if bias_term else product)
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2026")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2029")
 
 
 def read_input(r: Read, param: layers.Input) -> None:
-    """What layer Input computes (bvlc/mapping.yaml:2051)."""
+    """What layer Input computes (bvlc/mapping.yaml:2054)."""
     shape = param.shape
     r.inputs(tuple(s.dim for s in shape))
 
 
 def read_log(r: Read, param: layers.Log) -> None:
-    """What layer Log computes (bvlc/mapping.yaml:2056)."""
+    """What layer Log computes (bvlc/mapping.yaml:2059)."""
     bottom = r.one_bottom()
     base = param.base if param.base is not None else -1.0
     scale = param.scale if param.scale is not None else 1.0
     shift = param.shift if param.shift is not None else 0.0
     if not (base == -1 or base > 0):
-        raise Refused("base is a positive number, or -1 for e", "bvlc/mapping.yaml:2061")
+        raise Refused("base is a positive number, or -1 for e", "bvlc/mapping.yaml:2064")
     factor = 1.0 if base == -1 else 1 / lib.log(base)
     scaled = bottom if scale == 1 else r.value(hub.Mul(), (bottom, scale))
     result = r.value(hub.Log(), (scaled if shift == 0 else r.value(hub.Add(), (scaled, shift)),))
@@ -381,7 +381,7 @@ def read_log(r: Read, param: layers.Log) -> None:
 
 
 def read_lrn(r: Read, param: layers.LRN) -> None:
-    """What layer LRN computes (bvlc/mapping.yaml:2070)."""
+    """What layer LRN computes (bvlc/mapping.yaml:2073)."""
     bottom = r.one_bottom()
     local_size = param.local_size if param.local_size is not None else 5
     alpha = param.alpha if param.alpha is not None else 1.0
@@ -389,9 +389,9 @@ def read_lrn(r: Read, param: layers.LRN) -> None:
     norm_region = param.norm_region if param.norm_region is not None else "ACROSS_CHANNELS"
     k = param.k if param.k is not None else 1.0
     if bottom.rank != 4:
-        raise Refused("LRN takes blobs of four axes", "bvlc/mapping.yaml:2074")
+        raise Refused("LRN takes blobs of four axes", "bvlc/mapping.yaml:2077")
     if local_size % 2 != 1:
-        raise Refused("local_size must be odd", "bvlc/mapping.yaml:2077")
+        raise Refused("local_size must be odd", "bvlc/mapping.yaml:2080")
     if norm_region == "ACROSS_CHANNELS":
         r.top(0, r.value(hub.LRN(size=local_size, alpha=alpha, beta=beta, bias=k), (bottom,)))
         return
@@ -412,11 +412,11 @@ def read_lrn(r: Read, param: layers.LRN) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2070")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2073")
 
 
 def read_memory_data(r: Read, param: layers.MemoryData) -> None:
-    """What layer MemoryData computes (bvlc/mapping.yaml:2115)."""
+    """What layer MemoryData computes (bvlc/mapping.yaml:2118)."""
     tops = r.tops
     memory_data_param = param.memory_data_param if param.memory_data_param is not None else layers.MemoryDataParameter()
     shape = lib.memory_shape(memory_data_param)
@@ -424,13 +424,13 @@ def read_memory_data(r: Read, param: layers.MemoryData) -> None:
 
 
 def read_mvn(r: Read, param: layers.MVN) -> None:
-    """What layer MVN computes (bvlc/mapping.yaml:2122)."""
+    """What layer MVN computes (bvlc/mapping.yaml:2125)."""
     bottom = r.one_bottom()
     normalize_variance = param.normalize_variance if param.normalize_variance is not None else True
     across_channels = param.across_channels if param.across_channels is not None else False
     eps = param.eps if param.eps is not None else 1e-09
     if not bottom.rank <= 4:
-        raise Refused("MVN takes blobs of up to four axes", "bvlc/mapping.yaml:2129")
+        raise Refused("MVN takes blobs of up to four axes", "bvlc/mapping.yaml:2132")
     if not normalize_variance:
         sizes = bottom.shape[:] + lib.ones(max(0, 4 - bottom.rank))
         axes = (1, 2, 3) if across_channels else (2, 3)
@@ -448,7 +448,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
         )
         r.top(0, r.value(hub.Div(), (centred, r.value(hub.Add(), (deviation, eps)))))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2122")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2125")
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
@@ -469,36 +469,36 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
     ceil_mode = param.ceil_mode if param.ceil_mode is not None else True
     round_mode = "CEIL"
     if bottom.rank != 4:
-        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:2162")
+        raise Refused("Pooling takes blobs of four axes", "bvlc/mapping.yaml:2165")
     if not (global_pooling or (param.kernel_size is not None) != (param.kernel_h is not None and param.kernel_w is not None)):
-        raise Refused("the window is kernel_size, or kernel_h and kernel_w", "bvlc/mapping.yaml:2165")
+        raise Refused("the window is kernel_size, or kernel_h and kernel_w", "bvlc/mapping.yaml:2168")
     if (param.pad_h is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2168")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2171")
     if (param.pad is not None and param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2168")
+        raise Refused("the padding is pad, or pad_h and pad_w", "bvlc/mapping.yaml:2171")
     if (param.stride_h is not None) != (param.stride_w is not None):
-        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2171")
+        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2174")
     if (param.stride is not None and param.stride_h is not None):
-        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2171")
+        raise Refused("the stride is stride, or stride_h and stride_w", "bvlc/mapping.yaml:2174")
     if not stride > 0:
-        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2174")
+        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2177")
     if not (param.stride_h is None or (stride_h > 0 and stride_w > 0)):
-        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2174")
+        raise Refused("the stride must be positive", "bvlc/mapping.yaml:2177")
     if not (not global_pooling or (param.kernel_size is None and param.kernel_h is None and param.kernel_w is None)):
-        raise Refused("global pooling has no window size", "bvlc/mapping.yaml:2177")
+        raise Refused("global pooling has no window size", "bvlc/mapping.yaml:2180")
     if not (not global_pooling or (max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1)):
-        raise Refused("global pooling has no padding or stride", "bvlc/mapping.yaml:2180")
+        raise Refused("global pooling has no padding or stride", "bvlc/mapping.yaml:2183")
     sizes = bottom.shape[2:]
     k = sizes if global_pooling else lib.spatial(kernel_size, kernel_h, kernel_w, 0, 2)
     if not all(tuple(size > 0 for size in k)):
-        raise Refused("the window has no size", "bvlc/mapping.yaml:2183")
+        raise Refused("the window has no size", "bvlc/mapping.yaml:2186")
     s = lib.ones(2) if global_pooling else lib.spatial(stride, stride_h, stride_w, 1, 2)
     p = lib.zeros(2) if global_pooling else lib.spatial(pad, pad_h, pad_w, 0, 2)
     inside = all(tuple(a < b for a, b in zip(p, k, strict=True))) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_windows_inside(sizes, k, s, p)
     if not inside:
         raise Refused(
             "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
-            "bvlc/mapping.yaml:2186",
+            "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
         raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1562")
@@ -558,7 +558,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
 
 
 def read_power(r: Read, param: layers.Power) -> None:
-    """What layer Power computes (bvlc/mapping.yaml:2221)."""
+    """What layer Power computes (bvlc/mapping.yaml:2224)."""
     bottom = r.one_bottom()
     power = param.power if param.power is not None else 1.0
     scale = param.scale if param.scale is not None else 1.0
@@ -571,16 +571,16 @@ def read_power(r: Read, param: layers.Power) -> None:
         shifted = scaled if shift == 0 else r.value(hub.Add(), (scaled, shift))
         r.top(0, shifted if power == 1 else r.value(hub.Pow(), (shifted, power)))
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2221")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2224")
 
 
 def read_p_re_lu(r: Read, param: layers.PReLU) -> None:
-    """What layer PReLU computes (bvlc/mapping.yaml:2236)."""
+    """What layer PReLU computes (bvlc/mapping.yaml:2239)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if not 2 <= bottom.rank <= 4:
-        raise Refused("PReLU takes blobs of two to four axes", "bvlc/mapping.yaml:2240")
+        raise Refused("PReLU takes blobs of two to four axes", "bvlc/mapping.yaml:2243")
     slope = lib.in_shape(blobs[0], () if channel_shared else (bottom.shape[1],))
     r.top(
         0,
@@ -595,7 +595,7 @@ def read_p_re_lu(r: Read, param: layers.PReLU) -> None:
 
 
 def read_re_lu(r: Read, param: layers.ReLU) -> None:
-    """What layer ReLU computes (bvlc/mapping.yaml:2276)."""
+    """What layer ReLU computes (bvlc/mapping.yaml:2279)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     r.top(
@@ -609,7 +609,7 @@ def read_re_lu(r: Read, param: layers.ReLU) -> None:
 
 
 def read_reshape(r: Read, param: layers.Reshape) -> None:
-    """What layer Reshape computes (bvlc/mapping.yaml:2281)."""
+    """What layer Reshape computes (bvlc/mapping.yaml:2284)."""
     bottom = r.one_bottom()
     shape = param.shape if param.shape is not None else layers.BlobShape()
     axis = param.axis if param.axis is not None else 0
@@ -624,7 +624,7 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
 
 
 def read_scale(r: Read, param: layers.Scale) -> None:
-    """What layer Scale computes (bvlc/mapping.yaml:2292)."""
+    """What layer Scale computes (bvlc/mapping.yaml:2295)."""
     bottoms = r.bottoms
     blobs = r.blobs
     axis = param.axis if param.axis is not None else 1
@@ -634,12 +634,12 @@ def read_scale(r: Read, param: layers.Scale) -> None:
     rest = bottoms[0].shape[start:]
     run = lib.own_shape(blobs[0], rest if num_axes == -1 else rest[:num_axes]) if len(bottoms) == 1 else bottoms[1].shape[:]
     if bottoms[0].shape[start : start + len(run)] != run:
-        raise Refused("the scale does not fit the axes of the first bottom", "bvlc/mapping.yaml:2301")
+        raise Refused("the scale does not fit the axes of the first bottom", "bvlc/mapping.yaml:2304")
     if len(blobs) != 2 - len(bottoms) + (1 if bias_term else 0):
-        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2304")
+        raise Refused("bias_term and the number of blobs do not fit", "bvlc/mapping.yaml:2307")
     if len(bottoms) == 1:
         if not (num_axes == -1 or num_axes == len(run)):
-            raise Refused("num_axes is not the rank of the scale blob", "bvlc/mapping.yaml:2310")
+            raise Refused("num_axes is not the rank of the scale blob", "bvlc/mapping.yaml:2313")
         shape = run + lib.ones(bottoms[0].rank - start - len(run))
         scaled = r.value(hub.Mul(), (bottoms[0], lib.reshape(blobs[0], shape)))
         r.top(
@@ -663,60 +663,60 @@ def read_scale(r: Read, param: layers.Scale) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "bvlc/mapping.yaml:2292")
+    raise Refused("no alternative holds", "bvlc/mapping.yaml:2295")
 
 
 def read_sigmoid(r: Read, param: layers.Sigmoid) -> None:
-    """What layer Sigmoid computes (bvlc/mapping.yaml:2324)."""
+    """What layer Sigmoid computes (bvlc/mapping.yaml:2327)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sigmoid(), (bottom,)))
 
 
 def read_silence(r: Read, param: layers.Silence) -> None:
-    """What layer Silence computes (bvlc/mapping.yaml:2329)."""
+    """What layer Silence computes (bvlc/mapping.yaml:2332)."""
 
 
 def read_slice(r: Read, param: layers.Slice) -> None:
-    """What layer Slice computes (bvlc/mapping.yaml:2334)."""
+    """What layer Slice computes (bvlc/mapping.yaml:2337)."""
     tops = r.tops
     bottom = r.one_bottom()
     slice_dim = param.slice_dim if param.slice_dim is not None else 1
     slice_point = param.slice_point
     axis = param.axis if param.axis is not None else 1
     if (param.slice_dim is not None and param.axis is not None):
-        raise Refused("axis and slice_dim are given", "bvlc/mapping.yaml:2341")
+        raise Refused("axis and slice_dim are given", "bvlc/mapping.yaml:2344")
     along = lib.axis_of(slice_dim if param.slice_dim is not None else axis, bottom.rank)
     size = bottom.shape[along]
     parts = lib.pieces(slice_point, size) if param.slice_point != () else lib.equal_pieces(size, len(tops))
     if len(parts) != len(tops):
         raise Refused(
             "the slice points do not cut the axis into one piece for each top",
-            "bvlc/mapping.yaml:2344",
+            "bvlc/mapping.yaml:2347",
         )
     if not all(tuple(part > 0 for part in parts)):
         raise Refused(
             "the slice points do not cut the axis into one piece for each top",
-            "bvlc/mapping.yaml:2344",
+            "bvlc/mapping.yaml:2347",
         )
     r.all_tops(r.values(hub.Split(axis=along, split=parts), (bottom,), len(tops)))
 
 
 def read_softmax(r: Read, param: layers.Softmax) -> None:
-    """What layer Softmax computes (bvlc/mapping.yaml:2352)."""
+    """What layer Softmax computes (bvlc/mapping.yaml:2355)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     r.top(0, r.value(hub.Softmax(axis=lib.axis_of(axis, bottom.rank)), (bottom,)))
 
 
 def read_split(r: Read, param: layers.Split) -> None:
-    """What layer Split computes (bvlc/mapping.yaml:2357)."""
+    """What layer Split computes (bvlc/mapping.yaml:2360)."""
     tops = r.tops
     bottom = r.one_bottom()
     r.all_tops([r.value(hub.Identity(), (bottom,)) for top in tops])
 
 
 def read_tan_h(r: Read, param: layers.TanH) -> None:
-    """What layer TanH computes (bvlc/mapping.yaml:2393)."""
+    """What layer TanH computes (bvlc/mapping.yaml:2396)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Tanh(), (bottom,)))
 
@@ -968,18 +968,18 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 READERS: Final[Mapping[str, Reader]] = {
-    "AbsVal": Reader(read_abs_val, "bvlc/mapping.yaml:1700", (), ()),
+    "AbsVal": Reader(read_abs_val, "bvlc/mapping.yaml:1703", (), ()),
     "BatchNorm": Reader(
         read_batch_norm,
         "schemas/known_layers.yaml:64",
         ("use_global_stats", "eps", "scale_bias"),
         ("moving_average_fraction",),
     ),
-    "BNLL": Reader(read_bnll, "bvlc/mapping.yaml:1793", (), ()),
-    "Concat": Reader(read_concat, "bvlc/mapping.yaml:1797", ("concat_dim", "axis"), ()),
+    "BNLL": Reader(read_bnll, "bvlc/mapping.yaml:1796", (), ()),
+    "Concat": Reader(read_concat, "bvlc/mapping.yaml:1800", ("concat_dim", "axis"), ()),
     "Convolution": Reader(
         read_convolution,
-        "bvlc/mapping.yaml:1810",
+        "bvlc/mapping.yaml:1813",
         (
             "num_output",
             "bias_term",
@@ -998,10 +998,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
-    "Crop": Reader(read_crop, "bvlc/mapping.yaml:1847", ("axis", "offset"), ()),
+    "Crop": Reader(read_crop, "bvlc/mapping.yaml:1850", ("axis", "offset"), ()),
     "Deconvolution": Reader(
         read_deconvolution,
-        "bvlc/mapping.yaml:1864",
+        "bvlc/mapping.yaml:1867",
         (
             "num_output",
             "bias_term",
@@ -1028,42 +1028,42 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Eltwise": Reader(
         read_eltwise,
-        "bvlc/mapping.yaml:1914",
+        "bvlc/mapping.yaml:1917",
         ("operation", "coeff"),
         ("stable_prod_grad",),
     ),
-    "ELU": Reader(read_elu, "bvlc/mapping.yaml:1950", ("alpha",), ()),
-    "Exp": Reader(read_exp, "bvlc/mapping.yaml:1967", ("base", "scale", "shift"), ()),
-    "Flatten": Reader(read_flatten, "bvlc/mapping.yaml:1981", ("axis", "end_axis"), ()),
+    "ELU": Reader(read_elu, "bvlc/mapping.yaml:1953", ("alpha",), ()),
+    "Exp": Reader(read_exp, "bvlc/mapping.yaml:1970", ("base", "scale", "shift"), ()),
+    "Flatten": Reader(read_flatten, "bvlc/mapping.yaml:1984", ("axis", "end_axis"), ()),
     "ImageData": Reader(
         read_image_data,
-        "bvlc/mapping.yaml:2020",
+        "bvlc/mapping.yaml:2023",
         ("image_data_param", "transform_param"),
         (),
     ),
     "InnerProduct": Reader(
         read_inner_product,
-        "bvlc/mapping.yaml:2026",
+        "bvlc/mapping.yaml:2029",
         ("num_output", "bias_term", "axis", "transpose"),
         ("weight_filler", "bias_filler"),
     ),
-    "Input": Reader(read_input, "bvlc/mapping.yaml:2051", ("shape",), ()),
-    "Log": Reader(read_log, "bvlc/mapping.yaml:2056", ("base", "scale", "shift"), ()),
+    "Input": Reader(read_input, "bvlc/mapping.yaml:2054", ("shape",), ()),
+    "Log": Reader(read_log, "bvlc/mapping.yaml:2059", ("base", "scale", "shift"), ()),
     "LRN": Reader(
         read_lrn,
-        "bvlc/mapping.yaml:2070",
+        "bvlc/mapping.yaml:2073",
         ("local_size", "alpha", "beta", "norm_region", "k"),
         ("engine",),
     ),
     "MemoryData": Reader(
         read_memory_data,
-        "bvlc/mapping.yaml:2115",
+        "bvlc/mapping.yaml:2118",
         ("memory_data_param",),
         ("transform_param",),
     ),
     "MVN": Reader(
         read_mvn,
-        "bvlc/mapping.yaml:2122",
+        "bvlc/mapping.yaml:2125",
         ("normalize_variance", "across_channels", "eps"),
         (),
     ),
@@ -1086,22 +1086,22 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("engine",),
     ),
-    "Power": Reader(read_power, "bvlc/mapping.yaml:2221", ("power", "scale", "shift"), ()),
-    "PReLU": Reader(read_p_re_lu, "bvlc/mapping.yaml:2236", ("channel_shared",), ("filler",)),
-    "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:2276", ("negative_slope",), ("engine",)),
-    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2281", ("shape.dim", "axis", "num_axes"), ()),
+    "Power": Reader(read_power, "bvlc/mapping.yaml:2224", ("power", "scale", "shift"), ()),
+    "PReLU": Reader(read_p_re_lu, "bvlc/mapping.yaml:2239", ("channel_shared",), ("filler",)),
+    "ReLU": Reader(read_re_lu, "bvlc/mapping.yaml:2279", ("negative_slope",), ("engine",)),
+    "Reshape": Reader(read_reshape, "bvlc/mapping.yaml:2284", ("shape.dim", "axis", "num_axes"), ()),
     "Scale": Reader(
         read_scale,
-        "bvlc/mapping.yaml:2292",
+        "bvlc/mapping.yaml:2295",
         ("axis", "num_axes", "bias_term"),
         ("filler", "bias_filler"),
     ),
-    "Sigmoid": Reader(read_sigmoid, "bvlc/mapping.yaml:2324", (), ("engine",)),
-    "Silence": Reader(read_silence, "bvlc/mapping.yaml:2329", (), ()),
-    "Slice": Reader(read_slice, "bvlc/mapping.yaml:2334", ("slice_dim", "slice_point", "axis"), ()),
-    "Softmax": Reader(read_softmax, "bvlc/mapping.yaml:2352", ("axis",), ("engine",)),
-    "Split": Reader(read_split, "bvlc/mapping.yaml:2357", (), ()),
-    "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2393", (), ("engine",)),
+    "Sigmoid": Reader(read_sigmoid, "bvlc/mapping.yaml:2327", (), ("engine",)),
+    "Silence": Reader(read_silence, "bvlc/mapping.yaml:2332", (), ()),
+    "Slice": Reader(read_slice, "bvlc/mapping.yaml:2337", ("slice_dim", "slice_point", "axis"), ()),
+    "Softmax": Reader(read_softmax, "bvlc/mapping.yaml:2355", ("axis",), ("engine",)),
+    "Split": Reader(read_split, "bvlc/mapping.yaml:2360", (), ()),
+    "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "DetectionOutput": Reader(
         read_detection_output,
         "schemas/known_layers.yaml:533",

@@ -86,6 +86,10 @@ BACKEND: Final = Backend(
             "SoftmaxWithLoss",
         ),
         data=("AnnotatedData", "Data", "DummyData", "ImageData", "MemoryData"),
+        untold={
+            "Filter": "how many items it lets pass is known only when the net runs, and so are all shapes behind it",
+            "Python": "that stands in a Python program, of which the net tells no more than the name (python_param)",
+        },
     ),
 )
 

@@ -13,72 +13,72 @@ from caffeforge.runtime.coverage import Condition, Dropped, Entry, PatternText, 
 
 # hub op -> how it is written
 OPS: Final[Mapping[str, Entry]] = {
-    "Abs": Entry("bvlc/mapping.yaml:93", (Way("bvlc/mapping.yaml:94", layers=("AbsVal",)),)),
+    "Abs": Entry("bvlc/mapping.yaml:96", (Way("bvlc/mapping.yaml:97", layers=("AbsVal",)),)),
     "Add": Entry(
-        "bvlc/mapping.yaml:97",
+        "bvlc/mapping.yaml:100",
         (
             Way(
-                "bvlc/mapping.yaml:99",
+                "bvlc/mapping.yaml:102",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:99",
+                        "bvlc/mapping.yaml:102",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:103",
+                "bvlc/mapping.yaml:106",
                 rewrite="C = Add(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:103", "is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:106", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:105",
+                "bvlc/mapping.yaml:108",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:105", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:108", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:109",
+                "bvlc/mapping.yaml:112",
                 layers=("Bias",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:109", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:112", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:118",
+                "bvlc/mapping.yaml:121",
                 rewrite="C = caffe.AddAlong(A, Reshape(B, shape=run_shape(A.shape, B.shape)), axis=run_axis(A.shape, B.shape))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:118",
+                        "bvlc/mapping.yaml:121",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:120",
+                "bvlc/mapping.yaml:123",
                 rewrite="C = Add(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:120", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:123", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:122",
+                "bvlc/mapping.yaml:125",
                 rewrite="C = Add(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:122", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:125", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:124",
+                "bvlc/mapping.yaml:127",
                 rewrite="C = Add(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:124",
+                        "bvlc/mapping.yaml:127",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:126",
+                "bvlc/mapping.yaml:129",
                 rewrite="C = Add(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:126",
+                        "bvlc/mapping.yaml:129",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
@@ -86,43 +86,43 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "And": Entry(
-        "bvlc/mapping.yaml:141",
+        "bvlc/mapping.yaml:144",
         (
             Way(
-                "bvlc/mapping.yaml:143",
+                "bvlc/mapping.yaml:146",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:143",
+                        "bvlc/mapping.yaml:146",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:146",
+                "bvlc/mapping.yaml:149",
                 rewrite="C = And(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:146", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:149", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:153",
+        "bvlc/mapping.yaml:156",
         (
             Way(
-                "bvlc/mapping.yaml:159",
+                "bvlc/mapping.yaml:162",
                 layers=("ArgMax", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:159", "select_last_index == 1"),),
-                parts=(Condition("bvlc/mapping.yaml:163", "keepdims == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:162", "select_last_index == 1"),),
+                parts=(Condition("bvlc/mapping.yaml:166", "keepdims == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:167",
+                "bvlc/mapping.yaml:170",
                 layers=("Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:167", "along == data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:170", "along == data.rank - 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:177",
+                "bvlc/mapping.yaml:180",
                 rewrite="places = ArgMax(Transpose(data, perm=order), axis=-1, keepdims=0)\nreduced = Reshape(places, shape=free_batch(reduced.shape, along != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:177", "along != data.rank - 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:180", "along != data.rank - 1"),),
             ),
         ),
         let=(
@@ -132,74 +132,74 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ArgMin": Entry(
-        "bvlc/mapping.yaml:187",
+        "bvlc/mapping.yaml:190",
         (
             Way(
-                "bvlc/mapping.yaml:188",
+                "bvlc/mapping.yaml:191",
                 rewrite="reduced = ArgMax(Neg(data), axis=axis, keepdims=keepdims, select_last_index=select_last_index)",
             ),
         ),
     ),
     "AveragePool": Entry(
-        "bvlc/mapping.yaml:191",
+        "bvlc/mapping.yaml:194",
         (
             Way(
-                "bvlc/mapping.yaml:201",
+                "bvlc/mapping.yaml:204",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:201",
+                        "bvlc/mapping.yaml:204",
                         "plain and begins == zeros(2) and count_include_pad == 0 and sizes == Y.shape[2:] and caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:210",
+                "bvlc/mapping.yaml:213",
                 layers=("Pooling", "Slice", "Slice"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:210",
+                        "bvlc/mapping.yaml:213",
                         "plain and counted and begins == pads[2:] and caffe_windows_inside(X.shape[2:], kernel_shape, strides, begins) and covers(sizes, Y.shape[2:])",
                     ),
                 ),
                 parts=(
-                    Condition("bvlc/mapping.yaml:221", "sizes[0] > Y.shape[2]"),
-                    Condition("bvlc/mapping.yaml:225", "sizes[1] > Y.shape[3]"),
+                    Condition("bvlc/mapping.yaml:224", "sizes[0] > Y.shape[2]"),
+                    Condition("bvlc/mapping.yaml:228", "sizes[1] > Y.shape[3]"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:230",
+                "bvlc/mapping.yaml:233",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = AveragePool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:230",
+                        "bvlc/mapping.yaml:233",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:234",
+                "bvlc/mapping.yaml:237",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = AveragePool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]], count_include_pad=count_include_pad)\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:234", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:237", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:239",
+                "bvlc/mapping.yaml:242",
                 rewrite="mean = AveragePool(X, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads, count_include_pad=1)\nY = Mul(mean, padding_share(X.shape[2:], kernel_shape, strides, dilations, pads, Y.shape[2:]))",
-                conditions=(Condition("bvlc/mapping.yaml:239", "not counted"),),
+                conditions=(Condition("bvlc/mapping.yaml:242", "not counted"),),
             ),
             Way(
-                "bvlc/mapping.yaml:243",
+                "bvlc/mapping.yaml:246",
                 rewrite="Y = Conv(X, full([X.shape[1], 1] + kernel_shape, weight), kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=pads, group=X.shape[1])",
                 let=(("weight", "1 / product(kernel_shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:243", "counted and dilations != ones(axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:246", "counted and dilations != ones(axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:248",
+                "bvlc/mapping.yaml:251",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:])\nY = AveragePool(padded, kernel_shape=kernel_shape, strides=strides)",
-                conditions=(Condition("bvlc/mapping.yaml:248", "counted and pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:251", "counted and pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:252",
+                "bvlc/mapping.yaml:255",
                 rewrite="flat = AveragePool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(AveragePool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
@@ -208,7 +208,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:252",
+                        "bvlc/mapping.yaml:255",
                         "axes == 3 and pads == zeros(6) and dilations == ones(3)",
                     ),
                 ),
@@ -225,14 +225,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "bvlc/mapping.yaml:274",
+        "bvlc/mapping.yaml:277",
         (
             Way(
-                "bvlc/mapping.yaml:275",
+                "bvlc/mapping.yaml:278",
                 layers=("BatchNorm", "Scale"),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:276",
+                        "bvlc/mapping.yaml:279",
                         "training_mode == 0",
                         "batch statistics are for training",
                     ),
@@ -240,18 +240,18 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "caffe.AddAlong": Entry("bvlc/mapping.yaml:288", (Way("bvlc/mapping.yaml:289", layers=("Bias",)),)),
-    "caffe.Exchange": Entry("bvlc/mapping.yaml:294", (Way("bvlc/mapping.yaml:295", layers=("Im2col",)),)),
-    "caffe.Exp": Entry("bvlc/mapping.yaml:299", (Way("bvlc/mapping.yaml:300", layers=("Exp",)),)),
+    "caffe.AddAlong": Entry("bvlc/mapping.yaml:291", (Way("bvlc/mapping.yaml:292", layers=("Bias",)),)),
+    "caffe.Exchange": Entry("bvlc/mapping.yaml:297", (Way("bvlc/mapping.yaml:298", layers=("Im2col",)),)),
+    "caffe.Exp": Entry("bvlc/mapping.yaml:302", (Way("bvlc/mapping.yaml:303", layers=("Exp",)),)),
     "caffe.InnerProduct": Entry(
-        "bvlc/mapping.yaml:304",
+        "bvlc/mapping.yaml:307",
         (
             Way(
-                "bvlc/mapping.yaml:305",
+                "bvlc/mapping.yaml:308",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:306",
+                        "bvlc/mapping.yaml:309",
                         "is_constant(W) and is_constant(B)",
                         "the weights must be known",
                     ),
@@ -260,14 +260,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxPool": Entry(
-        "bvlc/mapping.yaml:314",
+        "bvlc/mapping.yaml:317",
         (
             Way(
-                "bvlc/mapping.yaml:315",
+                "bvlc/mapping.yaml:318",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:316",
+                        "bvlc/mapping.yaml:319",
                         "caffe_windows_inside(X.shape[2:], kernel_shape, strides, pads)",
                         "a window lies outside the input",
                     ),
@@ -276,23 +276,23 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "bvlc/mapping.yaml:329",
+        "bvlc/mapping.yaml:332",
         (
             Way(
-                "bvlc/mapping.yaml:330",
+                "bvlc/mapping.yaml:333",
                 layers=("Deconvolution", "Deconvolution", "Bias", "AbsVal", "Threshold", "Power", "Eltwise"),
             ),
         ),
     ),
-    "caffe.MulAlong": Entry("bvlc/mapping.yaml:353", (Way("bvlc/mapping.yaml:354", layers=("Scale",)),)),
-    "caffe.Places": Entry("bvlc/mapping.yaml:358", (Way("bvlc/mapping.yaml:359", layers=("Bias",)),)),
-    "caffe.Power": Entry("bvlc/mapping.yaml:363", (Way("bvlc/mapping.yaml:364", layers=("Power",)),)),
-    "caffe.Product": Entry("bvlc/mapping.yaml:373", (Way("bvlc/mapping.yaml:374", layers=("Eltwise",)),)),
+    "caffe.MulAlong": Entry("bvlc/mapping.yaml:356", (Way("bvlc/mapping.yaml:357", layers=("Scale",)),)),
+    "caffe.Places": Entry("bvlc/mapping.yaml:361", (Way("bvlc/mapping.yaml:362", layers=("Bias",)),)),
+    "caffe.Power": Entry("bvlc/mapping.yaml:366", (Way("bvlc/mapping.yaml:367", layers=("Power",)),)),
+    "caffe.Product": Entry("bvlc/mapping.yaml:376", (Way("bvlc/mapping.yaml:377", layers=("Eltwise",)),)),
     "caffe.Scale": Entry(
-        "bvlc/mapping.yaml:378",
+        "bvlc/mapping.yaml:381",
         (
             Way(
-                "bvlc/mapping.yaml:379",
+                "bvlc/mapping.yaml:382",
                 layers=("Scale",),
                 let=(
                     ("one", "span_of(X.shape, scale.shape)"),
@@ -301,7 +301,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:384",
+                        "bvlc/mapping.yaml:387",
                         "one == other or is_scalar(scale) or is_scalar(bias)",
                         "scale and bias vary along the same axes",
                     ),
@@ -309,68 +309,68 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "caffe.Sum": Entry("bvlc/mapping.yaml:392", (Way("bvlc/mapping.yaml:393", layers=("Eltwise",)),)),
+    "caffe.Sum": Entry("bvlc/mapping.yaml:395", (Way("bvlc/mapping.yaml:396", layers=("Eltwise",)),)),
     "Cast": Entry(
-        "bvlc/mapping.yaml:399",
+        "bvlc/mapping.yaml:402",
         (
             Way(
-                "bvlc/mapping.yaml:401",
+                "bvlc/mapping.yaml:404",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:401", 'to != element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:404", 'to != element_type("bool")'),),
             ),
             Way(
-                "bvlc/mapping.yaml:403",
+                "bvlc/mapping.yaml:406",
                 rewrite="output = Greater(Abs(input), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:403", 'to == element_type("bool")'),),
+                conditions=(Condition("bvlc/mapping.yaml:406", 'to == element_type("bool")'),),
             ),
         ),
     ),
     "Clip": Entry(
-        "bvlc/mapping.yaml:410",
+        "bvlc/mapping.yaml:413",
         (
             Way(
-                "bvlc/mapping.yaml:412",
+                "bvlc/mapping.yaml:415",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:412", "not has(min) and not has(max)"),),
+                conditions=(Condition("bvlc/mapping.yaml:415", "not has(min) and not has(max)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:414",
+                "bvlc/mapping.yaml:417",
                 layers=("ReLU",),
-                conditions=(Condition("bvlc/mapping.yaml:414", "has(min) and not has(max) and min == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:417", "has(min) and not has(max) and min == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:416",
+                "bvlc/mapping.yaml:419",
                 layers=("Power", "Eltwise"),
-                conditions=(Condition("bvlc/mapping.yaml:416", "has(min) and not has(max) and min != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:419", "has(min) and not has(max) and min != 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:424",
+                "bvlc/mapping.yaml:427",
                 layers=("Power", "Power", "Eltwise", "Power"),
-                conditions=(Condition("bvlc/mapping.yaml:424", "has(max) and not has(min)"),),
+                conditions=(Condition("bvlc/mapping.yaml:427", "has(max) and not has(min)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:438",
+                "bvlc/mapping.yaml:441",
                 rewrite="output = Clip(Clip(input, min=min), max=max)",
-                conditions=(Condition("bvlc/mapping.yaml:438", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("bvlc/mapping.yaml:441", "has(min) and has(max) and min <= max"),),
             ),
         ),
         otherwise="bounds that are known, the lower one first",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:450",
+        "bvlc/mapping.yaml:453",
         (
             Way(
-                "bvlc/mapping.yaml:452",
+                "bvlc/mapping.yaml:455",
                 layers=("Concat",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:452",
+                        "bvlc/mapping.yaml:455",
                         "len(inputs) > 0 and all([not is_constant(x) for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:456",
+                "bvlc/mapping.yaml:459",
                 rewrite="grain = Mul(Slice(first_computed(inputs), starts=[0], ends=[1], axes=[along]), 0.0)\nconcat_result = Concat(*[Add(Tile(grain, repeats=n), x) if is_constant(x) else x for x, n in zip(inputs, counts)], axis=along)",
                 let=(
                     ("along", "axis_of(axis, concat_result.rank)"),
@@ -378,84 +378,84 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:456",
+                        "bvlc/mapping.yaml:459",
                         "not all([not is_constant(x) for x in inputs]) and axis_of(axis, concat_result.rank) != 0 and all([x.shape[0] == 1 for x in inputs])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:463",
+                "bvlc/mapping.yaml:466",
                 rewrite="concat_result = Concat(*[Identity(x) if is_constant(x) else x for x in inputs], axis=axis)",
-                conditions=(Condition("bvlc/mapping.yaml:463", "not all([not is_constant(x) for x in inputs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:466", "not all([not is_constant(x) for x in inputs])"),),
             ),
         ),
     ),
     "Conv": Entry(
-        "bvlc/mapping.yaml:470",
+        "bvlc/mapping.yaml:473",
         (
             Way(
-                "bvlc/mapping.yaml:474",
+                "bvlc/mapping.yaml:477",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:474", "axes == 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:477", "axes == 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:488",
+                "bvlc/mapping.yaml:491",
                 layers=("Convolution",),
-                conditions=(Condition("bvlc/mapping.yaml:488", "axes != 2 and pads[:axes] == pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:491", "axes != 2 and pads[:axes] == pads[axes:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:500",
+                "bvlc/mapping.yaml:503",
                 rewrite="every = Conv(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=dilations, pads=even + even, group=group)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(
                     ("even", "pads_by_stride(pads[:axes], pads[axes:], strides)"),
                     ("skipped", "quotient(sub(even, pads[:axes]), strides)"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:500", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:503", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(("axes", "len(kernel_shape)"),),
     ),
     "ConvTranspose": Entry(
-        "bvlc/mapping.yaml:513",
+        "bvlc/mapping.yaml:516",
         (
             Way(
-                "bvlc/mapping.yaml:521",
+                "bvlc/mapping.yaml:524",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:521",
+                        "bvlc/mapping.yaml:524",
                         "axes == 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:537",
+                "bvlc/mapping.yaml:540",
                 layers=("Deconvolution",),
                 let=(("k", "add(kernel_shape, quotient(extra, d))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:537",
+                        "bvlc/mapping.yaml:540",
                         "axes != 2 and pads[:axes] == pads[axes:] and divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:551",
+                "bvlc/mapping.yaml:554",
                 layers=("Deconvolution",),
                 let=(("k", "[t * (n - 1) + 1 + e for n, t, e in zip(kernel_shape, d, extra)]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:551",
+                        "bvlc/mapping.yaml:554",
                         "pads[:axes] == pads[axes:] and not divides(d, extra)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:563",
+                "bvlc/mapping.yaml:566",
                 rewrite="every = ConvTranspose(X, W, B, kernel_shape=kernel_shape, strides=strides, dilations=d, pads=even + even, group=group, output_padding=extra)\nY = Slice(every, starts=skipped, ends=add(skipped, Y.shape[2:]), axes=[i + 2 for i in range(axes)])",
                 let=(("skipped", "sub(pads[:axes], even)"),),
-                conditions=(Condition("bvlc/mapping.yaml:563", "pads[:axes] != pads[axes:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:566", "pads[:axes] != pads[axes:]"),),
             ),
         ),
         let=(
@@ -466,49 +466,49 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "bvlc/mapping.yaml:575",
+        "bvlc/mapping.yaml:578",
         (
             Way(
-                "bvlc/mapping.yaml:577",
+                "bvlc/mapping.yaml:580",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:577",
+                        "bvlc/mapping.yaml:580",
                         "is_scalar(B) and scalar(B) != 0 and A.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:581",
+                "bvlc/mapping.yaml:584",
                 layers=("Power",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:581",
+                        "bvlc/mapping.yaml:584",
                         "is_scalar(A) and scalar(A) != 0 and B.shape == C.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:585",
+                "bvlc/mapping.yaml:588",
                 rewrite="C = Mul(A, inverse(B))",
-                conditions=(Condition("bvlc/mapping.yaml:585", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:588", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:587",
+                "bvlc/mapping.yaml:590",
                 rewrite="C = Mul(A, Reciprocal(B))",
-                conditions=(Condition("bvlc/mapping.yaml:587", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:590", "not is_constant(B)"),),
             ),
         ),
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:595",
+        "bvlc/mapping.yaml:598",
         (
             Way(
-                "bvlc/mapping.yaml:596",
+                "bvlc/mapping.yaml:599",
                 layers=("Dropout",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:597",
+                        "bvlc/mapping.yaml:600",
                         "not has(training_mode) or not training_mode",
                         "dropping is for training",
                     ),
@@ -516,24 +516,24 @@ OPS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "Elu": Entry("bvlc/mapping.yaml:604", (Way("bvlc/mapping.yaml:605", layers=("ELU",)),)),
+    "Elu": Entry("bvlc/mapping.yaml:607", (Way("bvlc/mapping.yaml:608", layers=("ELU",)),)),
     "Equal": Entry(
-        "bvlc/mapping.yaml:609",
-        (Way("bvlc/mapping.yaml:610", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
+        "bvlc/mapping.yaml:612",
+        (Way("bvlc/mapping.yaml:613", rewrite="C = Not(Greater(Abs(Sub(A, B)), 0.0))"),),
     ),
-    "Exp": Entry("bvlc/mapping.yaml:613", (Way("bvlc/mapping.yaml:614", layers=("Exp",)),)),
+    "Exp": Entry("bvlc/mapping.yaml:616", (Way("bvlc/mapping.yaml:617", layers=("Exp",)),)),
     "Expand": Entry(
-        "bvlc/mapping.yaml:617",
+        "bvlc/mapping.yaml:620",
         (
             Way(
-                "bvlc/mapping.yaml:622",
+                "bvlc/mapping.yaml:625",
                 rewrite="output = Expand(Reshape(input, shape=old), shape=output.shape[:])",
-                conditions=(Condition("bvlc/mapping.yaml:622", "input.rank < output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:625", "input.rank < output.rank"),),
             ),
             Way(
-                "bvlc/mapping.yaml:624",
+                "bvlc/mapping.yaml:627",
                 rewrite="output = Tile(input, repeats=counts)",
-                conditions=(Condition("bvlc/mapping.yaml:624", "input.rank == output.rank"),),
+                conditions=(Condition("bvlc/mapping.yaml:627", "input.rank == output.rank"),),
             ),
         ),
         let=(
@@ -542,101 +542,101 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:630",
+        "bvlc/mapping.yaml:633",
         (
             Way(
-                "bvlc/mapping.yaml:632",
+                "bvlc/mapping.yaml:635",
                 layers=("Flatten",),
-                conditions=(Condition("bvlc/mapping.yaml:632", "axis == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:635", "axis == 1"),),
             ),
-            Way("bvlc/mapping.yaml:635", rewrite="output = Reshape(input, shape=output.shape[:])"),
+            Way("bvlc/mapping.yaml:638", rewrite="output = Reshape(input, shape=output.shape[:])"),
         ),
     ),
     "Gather": Entry(
-        "bvlc/mapping.yaml:640",
+        "bvlc/mapping.yaml:643",
         (
             Way(
-                "bvlc/mapping.yaml:644",
+                "bvlc/mapping.yaml:647",
                 hook="gather",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:644",
+                        "bvlc/mapping.yaml:647",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:646",
+                "bvlc/mapping.yaml:649",
                 rewrite="output = Concat(*[Slice(data, starts=[r[0]], ends=[r[1]], axes=[along]) for r in runs], axis=along)",
                 let=(("runs", "runs_of(places_along(indices, data.shape[along]))"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:646",
+                        "bvlc/mapping.yaml:649",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:650",
+                        "bvlc/mapping.yaml:653",
                         "len(runs) <= 64",
                         "the axis would be cut into more than 64 pieces",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:654",
+                "bvlc/mapping.yaml:657",
                 rewrite="taken = Gather(data, reshape(indices, [product(indices.shape)]), axis=along)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:654",
+                        "bvlc/mapping.yaml:657",
                         "is_constant(indices) and not is_constant(data) and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:658",
+                "bvlc/mapping.yaml:661",
                 layers=("Embed",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:658",
+                        "bvlc/mapping.yaml:661",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:663",
+                "bvlc/mapping.yaml:666",
                 rewrite="rows = Gather(reshape(data, [data.shape[0], product(data.shape[1:])]), indices, axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:663",
+                        "bvlc/mapping.yaml:666",
                         "is_constant(data) and not is_constant(indices) and along == 0 and data.rank != 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:667",
+                "bvlc/mapping.yaml:670",
                 layers=("BatchReindex",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:667",
+                        "bvlc/mapping.yaml:670",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:669",
+                "bvlc/mapping.yaml:672",
                 rewrite="rows = Gather(data, Reshape(indices, shape=[-1]), axis=0)\noutput = Reshape(rows, shape=output.shape[:])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:669",
+                        "bvlc/mapping.yaml:672",
                         "not is_constant(data) and not is_constant(indices) and along == 0 and indices.rank != 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:673",
+                "bvlc/mapping.yaml:676",
                 rewrite="columns = Reshape(data, shape=[-1, data.shape[along], product(data.shape[along + 1:])])\ntaken = MatMul(one_hot(data.shape[along], whole_numbers(indices)), columns)\noutput = Reshape(taken, shape=free_batch(output.shape, along != 0))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:673",
+                        "bvlc/mapping.yaml:676",
                         "is_constant(indices) and not is_constant(data) and indices.rank == 1",
                     ),
                 ),
@@ -646,59 +646,59 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "bvlc/mapping.yaml:688",
+        "bvlc/mapping.yaml:691",
         (
             Way(
-                "bvlc/mapping.yaml:692",
+                "bvlc/mapping.yaml:695",
                 rewrite="Y = Gemm(Transpose(A, perm=[1, 0]), B, C, alpha=alpha, beta=beta, transB=transB)",
-                conditions=(Condition("bvlc/mapping.yaml:692", "transA == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:695", "transA == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:694",
+                "bvlc/mapping.yaml:697",
                 layers=("InnerProduct",),
-                conditions=(Condition("bvlc/mapping.yaml:694", "is_constant(B) and plain and not has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:697", "is_constant(B) and plain and not has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:699",
+                "bvlc/mapping.yaml:702",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:699",
+                        "bvlc/mapping.yaml:702",
                         "is_constant(B) and plain and has(C) and is_constant(C) and span_of(Y.shape, C.shape) in ((1, 2), (0, 0))",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:706",
+                "bvlc/mapping.yaml:709",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), times(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:706", "has(C) and is_constant(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:709", "has(C) and is_constant(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:708",
+                "bvlc/mapping.yaml:711",
                 rewrite="Y = Add(Gemm(A, B, alpha=alpha, transB=transB), Mul(C, beta))",
-                conditions=(Condition("bvlc/mapping.yaml:708", "has(C)"),),
+                conditions=(Condition("bvlc/mapping.yaml:711", "has(C)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:710",
+                "bvlc/mapping.yaml:713",
                 rewrite="Y = Mul(Gemm(A, B, transB=transB), alpha)",
-                conditions=(Condition("bvlc/mapping.yaml:710", "not has(C) and alpha != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:713", "not has(C) and alpha != 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:712",
+                "bvlc/mapping.yaml:715",
                 rewrite="Y = MatMul(A, Transpose(B, perm=[1, 0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:712",
+                        "bvlc/mapping.yaml:715",
                         "not has(C) and not is_constant(B) and transB == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:714",
+                "bvlc/mapping.yaml:717",
                 rewrite="Y = MatMul(A, B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:714",
+                        "bvlc/mapping.yaml:717",
                         "not has(C) and not is_constant(B) and transB == 0",
                     ),
                 ),
@@ -707,272 +707,272 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("plain", "alpha == 1.0 and (not has(C) or beta == 1.0)"),),
     ),
     "GlobalAveragePool": Entry(
-        "bvlc/mapping.yaml:726",
+        "bvlc/mapping.yaml:729",
         (
             Way(
-                "bvlc/mapping.yaml:727",
+                "bvlc/mapping.yaml:730",
                 layers=("Pooling",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:728", "X.rank == 4", "Pooling takes blobs of four axes"),
+                    Condition("bvlc/mapping.yaml:731", "X.rank == 4", "Pooling takes blobs of four axes"),
                 ),
             ),
         ),
     ),
     "GlobalMaxPool": Entry(
-        "bvlc/mapping.yaml:735",
+        "bvlc/mapping.yaml:738",
         (
             Way(
-                "bvlc/mapping.yaml:736",
+                "bvlc/mapping.yaml:739",
                 layers=("Pooling",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:737", "X.rank == 4", "Pooling takes blobs of four axes"),
+                    Condition("bvlc/mapping.yaml:740", "X.rank == 4", "Pooling takes blobs of four axes"),
                 ),
             ),
         ),
     ),
     "Greater": Entry(
-        "bvlc/mapping.yaml:744",
+        "bvlc/mapping.yaml:747",
         (
             Way(
-                "bvlc/mapping.yaml:746",
+                "bvlc/mapping.yaml:749",
                 layers=("Threshold",),
-                conditions=(Condition("bvlc/mapping.yaml:746", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:749", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:750",
+                "bvlc/mapping.yaml:753",
                 layers=("Power", "Threshold"),
-                conditions=(Condition("bvlc/mapping.yaml:750", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:753", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:757",
+                "bvlc/mapping.yaml:760",
                 rewrite="C = Greater(Sub(A, B), 0.0)",
-                conditions=(Condition("bvlc/mapping.yaml:757", "not is_scalar(A) and not is_scalar(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:760", "not is_scalar(A) and not is_scalar(B)"),),
             ),
         ),
     ),
     "GreaterOrEqual": Entry(
-        "bvlc/mapping.yaml:764",
-        (Way("bvlc/mapping.yaml:765", rewrite="C = Not(Greater(B, A))"),),
+        "bvlc/mapping.yaml:767",
+        (Way("bvlc/mapping.yaml:768", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "bvlc/mapping.yaml:768",
+        "bvlc/mapping.yaml:771",
         (
             Way(
-                "bvlc/mapping.yaml:769",
+                "bvlc/mapping.yaml:772",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
                 let=(("count", "product(X.shape[1:]) // num_groups"),),
             ),
         ),
     ),
-    "GRU": Entry("bvlc/mapping.yaml:797", (Way("bvlc/mapping.yaml:798", hook="unrolled"),)),
+    "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "bvlc/mapping.yaml:801",
-        (Way("bvlc/mapping.yaml:802", layers=("Power", "ReLU", "Power", "ReLU")),),
+        "bvlc/mapping.yaml:804",
+        (Way("bvlc/mapping.yaml:805", layers=("Power", "ReLU", "Power", "ReLU")),),
     ),
     "Identity": Entry(
-        "bvlc/mapping.yaml:811",
+        "bvlc/mapping.yaml:814",
         (
             Way(
-                "bvlc/mapping.yaml:813",
+                "bvlc/mapping.yaml:816",
                 layers=("Parameter",),
-                conditions=(Condition("bvlc/mapping.yaml:813", "is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:816", "is_constant(input)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:818",
+                "bvlc/mapping.yaml:821",
                 layers=("Split",),
-                conditions=(Condition("bvlc/mapping.yaml:818", "not is_constant(input)"),),
+                conditions=(Condition("bvlc/mapping.yaml:821", "not is_constant(input)"),),
             ),
         ),
     ),
     "InstanceNormalization": Entry(
-        "bvlc/mapping.yaml:824",
+        "bvlc/mapping.yaml:827",
         (
             Way(
-                "bvlc/mapping.yaml:825",
+                "bvlc/mapping.yaml:828",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
                 let=(("count", "product(input.shape[2:])"),),
             ),
         ),
     ),
     "LayerNormalization": Entry(
-        "bvlc/mapping.yaml:849",
+        "bvlc/mapping.yaml:852",
         (
             Way(
-                "bvlc/mapping.yaml:858",
+                "bvlc/mapping.yaml:861",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale"),
-                conditions=(Condition("bvlc/mapping.yaml:858", "all_are(Scale, 1) and not has(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:861", "all_are(Scale, 1) and not has(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:876",
+                "bvlc/mapping.yaml:879",
                 layers=("Reduction", "Bias", "Reduction", "Power", "Scale", "Scale"),
-                conditions=(Condition("bvlc/mapping.yaml:876", "not all_are(Scale, 1) or has(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:879", "not all_are(Scale, 1) or has(B)"),),
             ),
         ),
         let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:854",
+                "bvlc/mapping.yaml:857",
                 "start > 0 and not has(Mean) and not has(InvStdDev)",
                 "the statistics are no outputs here",
             ),
         ),
     ),
-    "LeakyRelu": Entry("bvlc/mapping.yaml:903", (Way("bvlc/mapping.yaml:904", layers=("ReLU",)),)),
-    "Less": Entry("bvlc/mapping.yaml:908", (Way("bvlc/mapping.yaml:909", rewrite="C = Greater(B, A)"),)),
+    "LeakyRelu": Entry("bvlc/mapping.yaml:906", (Way("bvlc/mapping.yaml:907", layers=("ReLU",)),)),
+    "Less": Entry("bvlc/mapping.yaml:911", (Way("bvlc/mapping.yaml:912", rewrite="C = Greater(B, A)"),)),
     "LessOrEqual": Entry(
-        "bvlc/mapping.yaml:912",
-        (Way("bvlc/mapping.yaml:913", rewrite="C = Not(Greater(A, B))"),),
+        "bvlc/mapping.yaml:915",
+        (Way("bvlc/mapping.yaml:916", rewrite="C = Not(Greater(A, B))"),),
     ),
-    "Log": Entry("bvlc/mapping.yaml:916", (Way("bvlc/mapping.yaml:917", layers=("Log",)),)),
+    "Log": Entry("bvlc/mapping.yaml:919", (Way("bvlc/mapping.yaml:920", layers=("Log",)),)),
     "LRN": Entry(
-        "bvlc/mapping.yaml:920",
+        "bvlc/mapping.yaml:923",
         (
             Way(
-                "bvlc/mapping.yaml:922",
+                "bvlc/mapping.yaml:925",
                 layers=("LRN",),
-                conditions=(Condition("bvlc/mapping.yaml:922", "X.rank == 4 and size % 2 == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:925", "X.rank == 4 and size % 2 == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:925",
+                "bvlc/mapping.yaml:928",
                 rewrite="column = Reshape(X, shape=[0, X.shape[1], places, 1])\nnormal = LRN(column, size=size, alpha=alpha, beta=beta, bias=bias)\nY = Reshape(normal, shape=[0] + X.shape[1:])",
                 let=(("places", "product(X.shape[2:])"),),
-                conditions=(Condition("bvlc/mapping.yaml:925", "X.rank != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:928", "X.rank != 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:933",
+                "bvlc/mapping.yaml:936",
                 rewrite="mean = Conv(Mul(X, X), reshape(band(channels, size), [channels, channels, 1, 1]), kernel_shape=[1, 1])\nY = Mul(X, Pow(Add(Mul(mean, alpha), bias), -beta))",
                 let=(("channels", "X.shape[1]"),),
-                conditions=(Condition("bvlc/mapping.yaml:933", "X.rank == 4 and size % 2 == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:936", "X.rank == 4 and size % 2 == 0"),),
             ),
         ),
     ),
-    "LSTM": Entry("bvlc/mapping.yaml:942", (Way("bvlc/mapping.yaml:943", hook="lstm"),)),
+    "LSTM": Entry("bvlc/mapping.yaml:945", (Way("bvlc/mapping.yaml:946", hook="lstm"),)),
     "MatMul": Entry(
-        "bvlc/mapping.yaml:946",
+        "bvlc/mapping.yaml:949",
         (
             Way(
-                "bvlc/mapping.yaml:948",
+                "bvlc/mapping.yaml:951",
                 layers=("InnerProduct",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:948",
+                        "bvlc/mapping.yaml:951",
                         "is_constant(B) and not is_constant(A) and A.rank >= 2 and B.rank == 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:956",
+                "bvlc/mapping.yaml:959",
                 rewrite="stack = Reshape(B, shape=[-1, depth, 1, width])\nmixed = Conv(stack, reshape(A, [rows, depth, 1, 1]), kernel_shape=[1, 1])\nY = Reshape(mixed, shape=free_batch(Y.shape, B.rank > 2))",
                 let=(("rows", "A.shape[0]"), ("depth", "A.shape[1]"), ("width", "B.shape[-1]")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:956",
+                        "bvlc/mapping.yaml:959",
                         "is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:965",
+                "bvlc/mapping.yaml:968",
                 rewrite="Y = MatMul(Identity(A), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:965",
+                        "bvlc/mapping.yaml:968",
                         "is_constant(A) and not is_constant(B) and A.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:967",
+                "bvlc/mapping.yaml:970",
                 rewrite="Y = MatMul(A, Identity(B))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:967",
+                        "bvlc/mapping.yaml:970",
                         "is_constant(B) and not is_constant(A) and B.rank > 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:970",
+                "bvlc/mapping.yaml:973",
                 rewrite="rows = Unsqueeze(A, axes=[-2])\ncolumns = Unsqueeze(Transpose(B, perm=back), axes=[-3])\nY = ReduceSum(Mul(rows, columns), axes=[-1], keepdims=0)",
                 let=(("back", "[i for i in range(B.rank - 2)] + [B.rank - 1, B.rank - 2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:970",
+                        "bvlc/mapping.yaml:973",
                         "not is_constant(A) and not is_constant(B) and A.rank >= 2 and B.rank >= 2",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:977",
+                "bvlc/mapping.yaml:980",
                 rewrite="Y = Squeeze(MatMul(Unsqueeze(A, axes=[0]), B), axes=[-2])",
-                conditions=(Condition("bvlc/mapping.yaml:977", "A.rank == 1 and B.rank >= 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:980", "A.rank == 1 and B.rank >= 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:979",
+                "bvlc/mapping.yaml:982",
                 rewrite="Y = Squeeze(MatMul(A, Unsqueeze(B, axes=[1])), axes=[-1])",
-                conditions=(Condition("bvlc/mapping.yaml:979", "B.rank == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:982", "B.rank == 1"),),
             ),
         ),
     ),
     "Max": Entry(
-        "bvlc/mapping.yaml:990",
+        "bvlc/mapping.yaml:993",
         (
             Way(
-                "bvlc/mapping.yaml:992",
+                "bvlc/mapping.yaml:995",
                 rewrite="max = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:992", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:995", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:994",
+                "bvlc/mapping.yaml:997",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:994",
+                        "bvlc/mapping.yaml:997",
                         "len(data_0) >= 2 and all([x.shape == max.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:997",
+                "bvlc/mapping.yaml:1000",
                 rewrite="max = Clip(data_0[0], min=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:997",
+                        "bvlc/mapping.yaml:1000",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:999",
+                "bvlc/mapping.yaml:1002",
                 rewrite="max = Clip(data_0[1], min=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:999",
+                        "bvlc/mapping.yaml:1002",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1001",
+                "bvlc/mapping.yaml:1004",
                 rewrite="max = Max(*[Expand(x, shape=max.shape[:]) for x in data_0])",
-                conditions=(Condition("bvlc/mapping.yaml:1001", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1004", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1003",
+                "bvlc/mapping.yaml:1006",
                 rewrite="max = Max(data_0[0], Add(Mul(data_0[0], 0.0), data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1003",
+                        "bvlc/mapping.yaml:1006",
                         "len(data_0) == 2 and is_constant(data_0[1]) and data_0[0].shape == max.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1005",
+                "bvlc/mapping.yaml:1008",
                 rewrite="max = Max(data_0[1], Add(Mul(data_0[1], 0.0), data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1005",
+                        "bvlc/mapping.yaml:1008",
                         "len(data_0) == 2 and is_constant(data_0[0]) and data_0[1].shape == max.shape",
                     ),
                 ),
@@ -980,57 +980,57 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "bvlc/mapping.yaml:1016",
+        "bvlc/mapping.yaml:1019",
         (
             Way(
-                "bvlc/mapping.yaml:1031",
+                "bvlc/mapping.yaml:1034",
                 layers=("Pooling",),
-                conditions=(Condition("bvlc/mapping.yaml:1031", "inside and sizes == Y.shape[2:]"),),
+                conditions=(Condition("bvlc/mapping.yaml:1034", "inside and sizes == Y.shape[2:]"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1042",
+                "bvlc/mapping.yaml:1045",
                 rewrite="every = MaxPool(X, kernel_shape=kernel_shape, strides=strides, pads=begins + add(begins, over))\nY = Slice(every, starts=[0, 0], ends=Y.shape[2:], axes=[2, 3])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1042",
+                        "bvlc/mapping.yaml:1045",
                         "inside and sizes != Y.shape[2:] and covers(sizes, Y.shape[2:])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1047",
+                "bvlc/mapping.yaml:1050",
                 rewrite="part = Slice(X, starts=[0, 0], ends=needed, axes=[2, 3])\nY = MaxPool(part, kernel_shape=kernel_shape, strides=strides)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1047",
+                        "bvlc/mapping.yaml:1050",
                         "plain and pads == zeros(4) and needed != X.shape[2:]",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1051",
+                "bvlc/mapping.yaml:1054",
                 rewrite="image = Reshape(X, shape=[0, 0, 1, -1])\npooled = MaxPool(image, kernel_shape=[1, kernel_shape[0]], strides=[1, strides[0]], dilations=[1, dilations[0]], pads=[0, pads[0], 0, pads[1]])\nY = Reshape(pooled, shape=[0, 0, -1])",
-                conditions=(Condition("bvlc/mapping.yaml:1051", "axes == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1054", "axes == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1056",
+                "bvlc/mapping.yaml:1059",
                 rewrite="padded = Pad(X, pads=[0, 0] + begins + [0, 0] + pads[axes:], constant_value=-3.4028234663852886e+38)\nY = MaxPool(padded, kernel_shape=kernel_shape, strides=strides, dilations=dilations)",
-                conditions=(Condition("bvlc/mapping.yaml:1056", "pads != zeros(2 * axes)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1059", "pads != zeros(2 * axes)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1060",
+                "bvlc/mapping.yaml:1063",
                 layers=("Im2col", "Reshape", "Pooling", "Reshape"),
-                conditions=(Condition("bvlc/mapping.yaml:1060", "axes == 2 and dilations != ones(2)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1063", "axes == 2 and dilations != ones(2)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1070",
+                "bvlc/mapping.yaml:1073",
                 rewrite="flat = MaxPool(Reshape(X, shape=planes), kernel_shape=k[1:], strides=s[1:], dilations=dilations[1:])\ndeep = Reshape(flat, shape=[0, X.shape[1], X.shape[2], Y.shape[3] * Y.shape[4]])\nY = Reshape(MaxPool(deep, kernel_shape=[k[0], 1], strides=[s[0], 1], dilations=[dilations[0], 1]), shape=reshaped(X.shape, Y.shape))",
                 let=(
                     ("k", "kernel_shape"),
                     ("s", "strides"),
                     ("planes", "[0, X.shape[1] * X.shape[2], X.shape[3], X.shape[4]]"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1070", "axes == 3"),),
+                conditions=(Condition("bvlc/mapping.yaml:1073", "axes == 3"),),
             ),
         ),
         otherwise="windows of one to three axes, each of which holds an element of the input",
@@ -1045,21 +1045,21 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1026",
+                "bvlc/mapping.yaml:1029",
                 "not has(Indices)",
                 "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             ),
         ),
     ),
     "Mean": Entry(
-        "bvlc/mapping.yaml:1090",
+        "bvlc/mapping.yaml:1093",
         (
             Way(
-                "bvlc/mapping.yaml:1091",
+                "bvlc/mapping.yaml:1094",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1092",
+                        "bvlc/mapping.yaml:1095",
                         "len(data_0) >= 2 and all([x.shape == mean.shape for x in data_0])",
                         "two or more tensors of one shape are taken",
                     ),
@@ -1068,187 +1068,187 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MeanVarianceNormalization": Entry(
-        "bvlc/mapping.yaml:1099",
+        "bvlc/mapping.yaml:1102",
         (
             Way(
-                "bvlc/mapping.yaml:1105",
+                "bvlc/mapping.yaml:1108",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:1105", "normal_axes(axes, 4) == (2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1108", "normal_axes(axes, 4) == (2, 3)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1107",
+                "bvlc/mapping.yaml:1110",
                 layers=("MVN",),
-                conditions=(Condition("bvlc/mapping.yaml:1107", "normal_axes(axes, 4) == (1, 2, 3)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1110", "normal_axes(axes, 4) == (1, 2, 3)"),),
             ),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1101", "X.rank == 4", "MVN takes blobs of four axes"),),
+        conditions=(Condition("bvlc/mapping.yaml:1104", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "bvlc/mapping.yaml:1115",
+        "bvlc/mapping.yaml:1118",
         (
             Way(
-                "bvlc/mapping.yaml:1117",
+                "bvlc/mapping.yaml:1120",
                 rewrite="min = Clip(data_0[0], max=scalar(data_0[1]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1117",
+                        "bvlc/mapping.yaml:1120",
                         "len(data_0) == 2 and is_scalar(data_0[1]) and not is_constant(data_0[0]) and data_0[0].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1119",
+                "bvlc/mapping.yaml:1122",
                 rewrite="min = Clip(data_0[1], max=scalar(data_0[0]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1119",
+                        "bvlc/mapping.yaml:1122",
                         "len(data_0) == 2 and is_scalar(data_0[0]) and not is_constant(data_0[1]) and data_0[1].shape == min.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1121",
+                "bvlc/mapping.yaml:1124",
                 rewrite="min = Neg(Max(*[Neg(x) for x in data_0]))",
-                conditions=(Condition("bvlc/mapping.yaml:1121", "all([not is_constant(x) for x in data_0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1124", "all([not is_constant(x) for x in data_0])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1123",
+                "bvlc/mapping.yaml:1126",
                 rewrite="min = Neg(Max(Neg(data_0[0]), negative(data_0[1])))",
-                conditions=(Condition("bvlc/mapping.yaml:1123", "len(data_0) == 2 and is_constant(data_0[1])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1126", "len(data_0) == 2 and is_constant(data_0[1])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1125",
+                "bvlc/mapping.yaml:1128",
                 rewrite="min = Neg(Max(Neg(data_0[1]), negative(data_0[0])))",
-                conditions=(Condition("bvlc/mapping.yaml:1125", "len(data_0) == 2 and is_constant(data_0[0])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1128", "len(data_0) == 2 and is_constant(data_0[0])"),),
             ),
         ),
     ),
     "Mul": Entry(
-        "bvlc/mapping.yaml:1134",
+        "bvlc/mapping.yaml:1137",
         (
             Way(
-                "bvlc/mapping.yaml:1136",
+                "bvlc/mapping.yaml:1139",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1136",
+                        "bvlc/mapping.yaml:1139",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1140",
+                "bvlc/mapping.yaml:1143",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:1140", "is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1143", "is_constant(A) and not is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1142",
+                "bvlc/mapping.yaml:1145",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1142", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1145", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1146",
+                "bvlc/mapping.yaml:1149",
                 layers=("Scale",),
                 let=(("span", "span_of(A.shape, B.shape)"),),
-                conditions=(Condition("bvlc/mapping.yaml:1146", "is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1149", "is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1155",
+                "bvlc/mapping.yaml:1158",
                 rewrite="C = caffe.MulAlong(A, Reshape(B, shape=run_shape(A.shape, B.shape)), axis=run_axis(A.shape, B.shape))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1155",
+                        "bvlc/mapping.yaml:1158",
                         "not is_constant(B) and A.shape == C.shape and run_axis(A.shape, B.shape) >= 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1157",
+                "bvlc/mapping.yaml:1160",
                 rewrite="C = Mul(A, Expand(B, shape=without_gaps(A.shape, B.shape)))",
-                conditions=(Condition("bvlc/mapping.yaml:1157", "not is_constant(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1160", "not is_constant(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1159",
+                "bvlc/mapping.yaml:1162",
                 rewrite="C = Mul(B, A)",
-                conditions=(Condition("bvlc/mapping.yaml:1159", "B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1162", "B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1161",
+                "bvlc/mapping.yaml:1164",
                 rewrite="C = Mul(Expand(A, shape=C.shape[:]), B)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1161",
+                        "bvlc/mapping.yaml:1164",
                         "is_constant(B) or product(A.shape) >= product(B.shape)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1163",
+                "bvlc/mapping.yaml:1166",
                 rewrite="C = Mul(Expand(B, shape=C.shape[:]), A)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1163",
+                        "bvlc/mapping.yaml:1166",
                         "not is_constant(B) and product(A.shape) < product(B.shape)",
                     ),
                 ),
             ),
         ),
     ),
-    "Neg": Entry("bvlc/mapping.yaml:1177", (Way("bvlc/mapping.yaml:1178", layers=("Power",)),)),
-    "Not": Entry("bvlc/mapping.yaml:1182", (Way("bvlc/mapping.yaml:1183", layers=("Power",)),)),
+    "Neg": Entry("bvlc/mapping.yaml:1180", (Way("bvlc/mapping.yaml:1181", layers=("Power",)),)),
+    "Not": Entry("bvlc/mapping.yaml:1185", (Way("bvlc/mapping.yaml:1186", layers=("Power",)),)),
     "Or": Entry(
-        "bvlc/mapping.yaml:1187",
+        "bvlc/mapping.yaml:1190",
         (
             Way(
-                "bvlc/mapping.yaml:1189",
+                "bvlc/mapping.yaml:1192",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1189",
+                        "bvlc/mapping.yaml:1192",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1192",
+                "bvlc/mapping.yaml:1195",
                 rewrite="C = Or(Expand(A, shape=C.shape[:]), Expand(B, shape=C.shape[:]))",
-                conditions=(Condition("bvlc/mapping.yaml:1192", "not is_constant(A) and not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1195", "not is_constant(A) and not is_constant(B)"),),
             ),
         ),
     ),
     "Pad": Entry(
-        "bvlc/mapping.yaml:1199",
+        "bvlc/mapping.yaml:1202",
         (
             Way(
-                "bvlc/mapping.yaml:1209",
+                "bvlc/mapping.yaml:1212",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1209", "axis == -1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1212", "axis == -1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1211",
+                "bvlc/mapping.yaml:1214",
                 rewrite="cut = Slice(data, starts=inner, ends=outer)\noutput = Pad(cut, mode=mode, pads=grown, constant_value=value)",
-                conditions=(Condition("bvlc/mapping.yaml:1211", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
+                conditions=(Condition("bvlc/mapping.yaml:1214", "any([p[0] < 0 or p[1] < 0 for p in pairs])"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1215",
+                "bvlc/mapping.yaml:1218",
                 rewrite="output = Conv(data, shift_kernel(data.shape[1], pairs[2:]), group=data.shape[1], pads=shift_pads(pairs[2:]), kernel_shape=kernel_sizes(pairs[2:]))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1215",
+                        "bvlc/mapping.yaml:1218",
                         'mode == "constant" and value == 0 and axis >= 2 and data.rank >= 3',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1218",
+                "bvlc/mapping.yaml:1221",
                 rewrite="grain = Add(Mul(Slice(data, starts=[0], ends=[1], axes=[axis]), 0.0), value)\nbegin = Tile(grain, repeats=[max(before, 1) if i == axis else 1 for i in range(data.rank)])\nend = Tile(grain, repeats=[max(behind, 1) if i == axis else 1 for i in range(data.rank)])\nlater = Concat(data, end, axis=axis) if behind > 0 else data\npart = Concat(begin, later, axis=axis) if before > 0 else later\noutput = Pad(part, pads=others, constant_value=value)",
                 let=(("before", "pairs[axis][0]"), ("behind", "pairs[axis][1]")),
-                conditions=(Condition("bvlc/mapping.yaml:1218", 'mode == "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1221", 'mode == "constant"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1229",
+                "bvlc/mapping.yaml:1232",
                 rewrite="part = Gather(data, whole(pad_places(mode, data.shape[axis], pairs[axis])), axis=axis)\noutput = Pad(part, mode=mode, pads=others)",
-                conditions=(Condition("bvlc/mapping.yaml:1229", 'mode != "constant"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1232", 'mode != "constant"'),),
             ),
         ),
         let=(
@@ -1262,25 +1262,25 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pow": Entry(
-        "bvlc/mapping.yaml:1240",
+        "bvlc/mapping.yaml:1243",
         (
             Way(
-                "bvlc/mapping.yaml:1242",
+                "bvlc/mapping.yaml:1245",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1242", "is_scalar(Y) and X.shape == Z.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1245", "is_scalar(Y) and X.shape == Z.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1246",
+                "bvlc/mapping.yaml:1249",
                 layers=("Exp",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1246",
+                        "bvlc/mapping.yaml:1249",
                         "is_scalar(X) and scalar(X) > 0 and Y.shape == Z.shape",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1250",
+                "bvlc/mapping.yaml:1253",
                 rewrite="Z = Exp(Mul(Log(X), Y))",
                 note="for positive numbers, and NaN for those below 0",
                 approximate=True,
@@ -1289,85 +1289,85 @@ OPS: Final[Mapping[str, Entry]] = {
         otherwise="a number on one side, and with approximate=True a computed power of positive numbers",
     ),
     "PRelu": Entry(
-        "bvlc/mapping.yaml:1258",
+        "bvlc/mapping.yaml:1261",
         (
             Way(
-                "bvlc/mapping.yaml:1260",
+                "bvlc/mapping.yaml:1263",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1260",
+                        "bvlc/mapping.yaml:1263",
                         "is_constant(slope) and 2 <= X.rank <= 4 and product(slope.shape) == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1265",
+                "bvlc/mapping.yaml:1268",
                 layers=("PReLU",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1265",
+                        "bvlc/mapping.yaml:1268",
                         "is_constant(slope) and 2 <= X.rank <= 4 and span_of(X.shape, slope.shape) == (1, 2)",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1269", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
+            Way("bvlc/mapping.yaml:1272", rewrite="Y = Sub(Relu(X), Mul(Relu(Neg(X)), slope))"),
         ),
     ),
-    "Reciprocal": Entry("bvlc/mapping.yaml:1275", (Way("bvlc/mapping.yaml:1276", layers=("Power",)),)),
+    "Reciprocal": Entry("bvlc/mapping.yaml:1278", (Way("bvlc/mapping.yaml:1279", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "bvlc/mapping.yaml:1280",
+        "bvlc/mapping.yaml:1283",
         (
             Way(
-                "bvlc/mapping.yaml:1284",
+                "bvlc/mapping.yaml:1287",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1284",
+                        "bvlc/mapping.yaml:1287",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1287",
+                "bvlc/mapping.yaml:1290",
                 rewrite="dropped = ReduceL1(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1287",
+                        "bvlc/mapping.yaml:1290",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1291",
+                "bvlc/mapping.yaml:1294",
                 rewrite="reduced = ReduceSum(Abs(data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1291", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1294", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "bvlc/mapping.yaml:1299",
+        "bvlc/mapping.yaml:1302",
         (
             Way(
-                "bvlc/mapping.yaml:1310",
+                "bvlc/mapping.yaml:1313",
                 rewrite="reduced = GlobalMaxPool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1310",
+                        "bvlc/mapping.yaml:1313",
                         "is_run(over) and data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1312",
+                "bvlc/mapping.yaml:1315",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = MaxPool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1312", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1315", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1317",
+                "bvlc/mapping.yaml:1320",
                 rewrite="part = ReduceMax(data, axes=run, keepdims=1)\nwhole = ReduceMax(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1317", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1320", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1376,60 +1376,60 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1306", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1309", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "bvlc/mapping.yaml:1327",
+        "bvlc/mapping.yaml:1330",
         (
             Way(
-                "bvlc/mapping.yaml:1338",
+                "bvlc/mapping.yaml:1341",
                 rewrite="reduced = GlobalAveragePool(data)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1338",
+                        "bvlc/mapping.yaml:1341",
                         "data.rank == 4 and over == (2, 3) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1340",
+                "bvlc/mapping.yaml:1343",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1340",
+                        "bvlc/mapping.yaml:1343",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1343",
+                "bvlc/mapping.yaml:1346",
                 rewrite="dropped = ReduceMean(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1343",
+                        "bvlc/mapping.yaml:1346",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1347",
+                "bvlc/mapping.yaml:1350",
                 rewrite="reduced = AveragePool(data, kernel_shape=[data.shape[2], 1])",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1347",
+                        "bvlc/mapping.yaml:1350",
                         "data.rank == 4 and over == (2,) and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1349",
+                "bvlc/mapping.yaml:1352",
                 rewrite="view = Reshape(data, shape=[-1, 1, count, inner])\npooled = AveragePool(view, kernel_shape=[count, 1])\nreduced = Reshape(pooled, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1349", "is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1352", "is_run(over)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1354",
+                "bvlc/mapping.yaml:1357",
                 rewrite="part = ReduceMean(data, axes=run, keepdims=1)\nwhole = ReduceMean(part, axes=over[:len(over) - len(run)], keepdims=1)\nreduced = Reshape(whole, shape=free_batch(reduced.shape, over[0] != 0))",
-                conditions=(Condition("bvlc/mapping.yaml:1354", "not is_run(over)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1357", "not is_run(over)"),),
             ),
         ),
         let=(
@@ -1438,94 +1438,94 @@ OPS: Final[Mapping[str, Entry]] = {
             ("count", "product(data.shape[run[0]:run[-1] + 1])"),
             ("inner", "product(data.shape[run[-1] + 1:])"),
         ),
-        conditions=(Condition("bvlc/mapping.yaml:1334", "len(over) > 0", "there is nothing to reduce"),),
+        conditions=(Condition("bvlc/mapping.yaml:1337", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "bvlc/mapping.yaml:1367",
+        "bvlc/mapping.yaml:1370",
         (
             Way(
-                "bvlc/mapping.yaml:1368",
+                "bvlc/mapping.yaml:1371",
                 rewrite="reduced = Neg(ReduceMax(Neg(data), axes=axes, keepdims=keepdims, noop_with_empty_axes=noop_with_empty_axes))",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "bvlc/mapping.yaml:1371",
+        "bvlc/mapping.yaml:1374",
         (
             Way(
-                "bvlc/mapping.yaml:1375",
+                "bvlc/mapping.yaml:1378",
                 rewrite="reduced = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1375", "len(over) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1378", "len(over) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1377",
+                "bvlc/mapping.yaml:1380",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1377",
+                        "bvlc/mapping.yaml:1380",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1380",
+                "bvlc/mapping.yaml:1383",
                 rewrite="dropped = ReduceSum(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1380",
+                        "bvlc/mapping.yaml:1383",
                         "is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1384",
+                "bvlc/mapping.yaml:1387",
                 rewrite="reduced = Mul(ReduceMean(data, axes=over, keepdims=keepdims), product([data.shape[axis] for axis in over]))",
-                conditions=(Condition("bvlc/mapping.yaml:1384", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1387", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceSumSquare": Entry(
-        "bvlc/mapping.yaml:1393",
+        "bvlc/mapping.yaml:1396",
         (
             Way(
-                "bvlc/mapping.yaml:1397",
+                "bvlc/mapping.yaml:1400",
                 layers=("Reduction",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1397",
+                        "bvlc/mapping.yaml:1400",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 0",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1400",
+                "bvlc/mapping.yaml:1403",
                 rewrite="dropped = ReduceSumSquare(data, axes=over, keepdims=0)\nreduced = Reshape(dropped, shape=zeros(over[0]) + ones(len(over)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1400",
+                        "bvlc/mapping.yaml:1403",
                         "len(over) > 0 and is_run(over) and over[-1] == data.rank - 1 and keepdims == 1",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1404",
+                "bvlc/mapping.yaml:1407",
                 rewrite="reduced = ReduceSum(Mul(data, data), axes=over, keepdims=keepdims)",
-                conditions=(Condition("bvlc/mapping.yaml:1404", "len(over) > 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1407", "len(over) > 0"),),
             ),
         ),
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
-    "Relu": Entry("bvlc/mapping.yaml:1412", (Way("bvlc/mapping.yaml:1413", layers=("ReLU",)),)),
+    "Relu": Entry("bvlc/mapping.yaml:1415", (Way("bvlc/mapping.yaml:1416", layers=("ReLU",)),)),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:1416",
+        "bvlc/mapping.yaml:1419",
         (
             Way(
-                "bvlc/mapping.yaml:1417",
+                "bvlc/mapping.yaml:1420",
                 layers=("Reshape",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1418",
+                        "bvlc/mapping.yaml:1421",
                         "allowzero == 0",
                         "a zero in the shape means an axis of the input",
                     ),
@@ -1534,90 +1534,90 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "RMSNormalization": Entry(
-        "bvlc/mapping.yaml:1426",
+        "bvlc/mapping.yaml:1429",
         (
             Way(
-                "bvlc/mapping.yaml:1427",
+                "bvlc/mapping.yaml:1430",
                 layers=("Reduction", "Power", "Scale", "Scale"),
                 let=(("start", "axis_of(axis, X.rank)"), ("count", "product(X.shape[start:])")),
-                conditions=(Condition("bvlc/mapping.yaml:1431", "start > 0", "the batch is not normalized"),),
+                conditions=(Condition("bvlc/mapping.yaml:1434", "start > 0", "the batch is not normalized"),),
             ),
         ),
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:1449",
+        "bvlc/mapping.yaml:1452",
         (
             Way(
-                "bvlc/mapping.yaml:1455",
+                "bvlc/mapping.yaml:1458",
                 layers=("Reduction", "Bias", "RNN", "Power", "Reshape"),
                 note="by tanh of numbers below 0.001, within 4e-7",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1455",
+                        "bvlc/mapping.yaml:1458",
                         'direction == "forward" and activations[0] == "Tanh" and layout == 0 and not has(clip) and steps > 1',
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1457",
+                        "bvlc/mapping.yaml:1460",
                         "has(Y) and not has(Y_h) and not has(initial_h) and not has(sequence_lens)",
                         "states are no bottoms or tops here",
                     ),
                 ),
             ),
-            Way("bvlc/mapping.yaml:1482", hook="unrolled"),
+            Way("bvlc/mapping.yaml:1485", hook="unrolled"),
         ),
         let=(("size", "R.shape[2]"), ("steps", "X.shape[0]")),
     ),
-    "Sigmoid": Entry("bvlc/mapping.yaml:1487", (Way("bvlc/mapping.yaml:1488", layers=("Sigmoid",)),)),
+    "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "bvlc/mapping.yaml:1491",
+        "bvlc/mapping.yaml:1494",
         (
             Way(
-                "bvlc/mapping.yaml:1501",
+                "bvlc/mapping.yaml:1504",
                 rewrite="output = Identity(data)",
-                conditions=(Condition("bvlc/mapping.yaml:1501", "plain and len(cuts) == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1504", "plain and len(cuts) == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1503",
+                "bvlc/mapping.yaml:1506",
                 layers=("Slice",),
-                conditions=(Condition("bvlc/mapping.yaml:1503", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1506", "plain and len(cuts) == 1 and cuts[0][1] == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1508",
+                "bvlc/mapping.yaml:1511",
                 layers=("Slice",),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1508", "plain and len(cuts) == 1 and cuts[0][2] == size"),
+                    Condition("bvlc/mapping.yaml:1511", "plain and len(cuts) == 1 and cuts[0][2] == size"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1514",
+                "bvlc/mapping.yaml:1517",
                 layers=("Slice",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1514",
+                        "bvlc/mapping.yaml:1517",
                         "plain and len(cuts) == 1 and cuts[0][1] > 0 and cuts[0][2] < size",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1520",
+                "bvlc/mapping.yaml:1523",
                 rewrite="rest = Slice(data, starts=cuts[0][1:2], ends=cuts[0][2:], axes=cuts[0][:1])\noutput = Slice(rest, starts=[c[1] for c in cuts[1:]], ends=[c[2] for c in cuts[1:]], axes=[c[0] for c in cuts[1:]])",
-                conditions=(Condition("bvlc/mapping.yaml:1520", "plain and len(cuts) > 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1523", "plain and len(cuts) > 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1525",
+                "bvlc/mapping.yaml:1528",
                 rewrite="cut = Slice(data, starts=starts, ends=ends, axes=along)\noutput = Conv(cut, full([channels, 1] + window, 1.0), kernel_shape=window, strides=strides[2:], group=channels)",
                 let=(("channels", "data.shape[1]"), ("window", "ones(data.rank - 2)")),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1525",
+                        "bvlc/mapping.yaml:1528",
                         "not plain and data.rank >= 3 and strides[:2] == ones(2) and all([step > 0 for step in strides])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1532",
+                "bvlc/mapping.yaml:1535",
                 rewrite="part = Gather(data, whole(slice_range(data.shape[along[at]], starts[at], ends[at], by[at])), axis=along[at])\noutput = Slice(part, starts=starts[:at] + starts[at + 1:], ends=ends[:at] + ends[at + 1:], axes=along[:at] + along[at + 1:], steps=by[:at] + by[at + 1:])",
-                conditions=(Condition("bvlc/mapping.yaml:1532", "not plain"),),
+                conditions=(Condition("bvlc/mapping.yaml:1535", "not plain"),),
             ),
         ),
         let=(
@@ -1630,114 +1630,114 @@ OPS: Final[Mapping[str, Entry]] = {
             ("at", "first_step(by)"),
         ),
     ),
-    "Softmax": Entry("bvlc/mapping.yaml:1545", (Way("bvlc/mapping.yaml:1546", layers=("Softmax",)),)),
-    "Softplus": Entry("bvlc/mapping.yaml:1550", (Way("bvlc/mapping.yaml:1551", layers=("BNLL",)),)),
+    "Softmax": Entry("bvlc/mapping.yaml:1548", (Way("bvlc/mapping.yaml:1549", layers=("Softmax",)),)),
+    "Softplus": Entry("bvlc/mapping.yaml:1553", (Way("bvlc/mapping.yaml:1554", layers=("BNLL",)),)),
     "Split": Entry(
-        "bvlc/mapping.yaml:1554",
+        "bvlc/mapping.yaml:1557",
         (
             Way(
-                "bvlc/mapping.yaml:1555",
+                "bvlc/mapping.yaml:1558",
                 layers=("Slice",),
                 let=(("along", "axis_of(axis, input.rank)"),),
             ),
         ),
     ),
-    "Sqrt": Entry("bvlc/mapping.yaml:1563", (Way("bvlc/mapping.yaml:1564", layers=("Power",)),)),
+    "Sqrt": Entry("bvlc/mapping.yaml:1566", (Way("bvlc/mapping.yaml:1567", layers=("Power",)),)),
     "Squeeze": Entry(
-        "bvlc/mapping.yaml:1568",
+        "bvlc/mapping.yaml:1571",
         (
             Way(
-                "bvlc/mapping.yaml:1569",
+                "bvlc/mapping.yaml:1572",
                 rewrite="squeezed = Reshape(data, shape=reshaped(data.shape, squeezed.shape))",
             ),
         ),
     ),
     "Sub": Entry(
-        "bvlc/mapping.yaml:1572",
+        "bvlc/mapping.yaml:1575",
         (
             Way(
-                "bvlc/mapping.yaml:1574",
+                "bvlc/mapping.yaml:1577",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1574",
+                        "bvlc/mapping.yaml:1577",
                         "A.shape == B.shape and not is_constant(A) and not is_constant(B)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1577",
+                "bvlc/mapping.yaml:1580",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1577", "is_scalar(B) and A.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1580", "is_scalar(B) and A.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1581",
+                "bvlc/mapping.yaml:1584",
                 layers=("Power",),
-                conditions=(Condition("bvlc/mapping.yaml:1581", "is_scalar(A) and B.shape == C.shape"),),
+                conditions=(Condition("bvlc/mapping.yaml:1584", "is_scalar(A) and B.shape == C.shape"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1585",
+                "bvlc/mapping.yaml:1588",
                 rewrite="C = Add(A, negative(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1585", "is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1588", "is_constant(B)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1587",
+                "bvlc/mapping.yaml:1590",
                 rewrite="C = Add(A, Neg(B))",
-                conditions=(Condition("bvlc/mapping.yaml:1587", "not is_constant(B)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1590", "not is_constant(B)"),),
             ),
         ),
     ),
     "Sum": Entry(
-        "bvlc/mapping.yaml:1596",
+        "bvlc/mapping.yaml:1599",
         (
             Way(
-                "bvlc/mapping.yaml:1598",
+                "bvlc/mapping.yaml:1601",
                 rewrite="sum = Identity(data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1598", "len(data_0) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1601", "len(data_0) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1600",
+                "bvlc/mapping.yaml:1603",
                 layers=("Eltwise",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1600",
+                        "bvlc/mapping.yaml:1603",
                         "len(data_0) >= 2 and all([x.shape == sum.shape and not is_constant(x) for x in data_0])",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1603",
+                "bvlc/mapping.yaml:1606",
                 rewrite="sum = Add(data_0[0], data_0[1])",
-                conditions=(Condition("bvlc/mapping.yaml:1603", "len(data_0) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1606", "len(data_0) == 2"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1605",
+                "bvlc/mapping.yaml:1608",
                 rewrite="sum = Add(Sum(*[x for x in data_0[1:]]), data_0[0])",
-                conditions=(Condition("bvlc/mapping.yaml:1605", "len(data_0) > 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1608", "len(data_0) > 2"),),
             ),
         ),
     ),
-    "Tanh": Entry("bvlc/mapping.yaml:1613", (Way("bvlc/mapping.yaml:1614", layers=("TanH",)),)),
+    "Tanh": Entry("bvlc/mapping.yaml:1616", (Way("bvlc/mapping.yaml:1617", layers=("TanH",)),)),
     "Tile": Entry(
-        "bvlc/mapping.yaml:1617",
+        "bvlc/mapping.yaml:1620",
         (
             Way(
-                "bvlc/mapping.yaml:1621",
+                "bvlc/mapping.yaml:1624",
                 rewrite="output = Identity(input)",
-                conditions=(Condition("bvlc/mapping.yaml:1621", "product(repeats) == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:1624", "product(repeats) == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1623",
+                "bvlc/mapping.yaml:1626",
                 layers=("Tile",),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1623",
+                        "bvlc/mapping.yaml:1626",
                         "product(repeats) > 1 and repeats[axis] == product(repeats)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1626",
+                "bvlc/mapping.yaml:1629",
                 rewrite="output = Tile(Tile(input, repeats=first), repeats=rest)",
                 let=(
                     ("first", "[repeats[axis] if index == axis else 1 for index in range(input.rank)]"),
@@ -1745,7 +1745,7 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1626",
+                        "bvlc/mapping.yaml:1629",
                         "product(repeats) > 1 and repeats[axis] != product(repeats)",
                     ),
                 ),
@@ -1754,12 +1754,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("axis", "tiled_axis(repeats)"),),
     ),
     "TopK": Entry(
-        "bvlc/mapping.yaml:1636",
+        "bvlc/mapping.yaml:1639",
         (
             Way(
-                "bvlc/mapping.yaml:1637",
+                "bvlc/mapping.yaml:1640",
                 hook="top_k",
-                conditions=(Condition("bvlc/mapping.yaml:1637", "K > 1 or largest == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:1640", "K > 1 or largest == 0"),),
             ),
         ),
     ),
@@ -1772,79 +1772,79 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:1486", "data.rank <= 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1647",
+                "bvlc/mapping.yaml:1650",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1647", "moves_nothing(data.shape, perm)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1650", "moves_nothing(data.shape, perm)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1649",
+                "bvlc/mapping.yaml:1652",
                 rewrite="column = Reshape(data, shape=[swap[0], 1, swap[1] * swap[2], swap[3]])\nexchanged = caffe.Exchange(column, size=swap[2])\ntransposed = Reshape(exchanged, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1649", "len(swap) == 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1652", "len(swap) == 4"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1654",
+                "bvlc/mapping.yaml:1657",
                 rewrite="core = Reshape(data, shape=real_shape(data.shape, perm))\nhalf = Transpose(core, perm=first_swap(data.shape, perm))\nwhole = Transpose(half, perm=other_swaps(data.shape, perm))\ntransposed = Reshape(whole, shape=free_batch(transposed.shape, steady))",
-                conditions=(Condition("bvlc/mapping.yaml:1654", "len(swap) != 4"),),
+                conditions=(Condition("bvlc/mapping.yaml:1657", "len(swap) != 4"),),
             ),
         ),
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "bvlc/mapping.yaml:1665",
+        "bvlc/mapping.yaml:1668",
         (
             Way(
-                "bvlc/mapping.yaml:1666",
+                "bvlc/mapping.yaml:1669",
                 rewrite="expanded = Reshape(data, shape=reshaped(data.shape, expanded.shape))",
             ),
         ),
     ),
     "Where": Entry(
-        "bvlc/mapping.yaml:1669",
+        "bvlc/mapping.yaml:1672",
         (
             Way(
-                "bvlc/mapping.yaml:1673",
+                "bvlc/mapping.yaml:1676",
                 rewrite="output = Add(Mul(X, choice(condition, full([], 1.0), full([], 0.0))), choice(condition, full([], 0.0), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1673",
+                        "bvlc/mapping.yaml:1676",
                         "is_constant(condition) and is_constant(Y) and not is_constant(X)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1675",
+                "bvlc/mapping.yaml:1678",
                 rewrite="output = Add(Mul(Y, choice(condition, full([], 0.0), full([], 1.0))), choice(condition, X, full([], 0.0)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1675",
+                        "bvlc/mapping.yaml:1678",
                         "is_constant(condition) and is_constant(X) and not is_constant(Y)",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1678",
+                "bvlc/mapping.yaml:1681",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Y, Mul(Log(Sub(1.0, gate)), -1.0 if scalar(X) > 0 else 1.0))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1678", "not is_constant(condition) and is_infinite(X)"),
+                    Condition("bvlc/mapping.yaml:1681", "not is_constant(condition) and is_infinite(X)"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1682",
+                "bvlc/mapping.yaml:1685",
                 rewrite="output = Add(X, Mul(Log(Cast(condition, to=on)), -1.0 if scalar(Y) > 0 else 1.0))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1682", "not is_constant(condition) and is_infinite(Y)"),
+                    Condition("bvlc/mapping.yaml:1685", "not is_constant(condition) and is_infinite(Y)"),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1684",
+                "bvlc/mapping.yaml:1687",
                 rewrite="gate = Cast(condition, to=on)\noutput = Add(Mul(gate, X), Mul(Sub(1.0, gate), Y))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1684",
+                        "bvlc/mapping.yaml:1687",
                         "not is_constant(condition) and not is_infinite(X) and not is_infinite(Y)",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1686",
+                        "bvlc/mapping.yaml:1689",
                         "(not is_constant(X) or is_finite(X)) and (not is_constant(Y) or is_finite(Y))",
                         "what is not chosen is multiplied by zero, and may not be infinite",
                     ),
@@ -1904,22 +1904,22 @@ OPS: Final[Mapping[str, Entry]] = {
 # layer type -> what it computes
 LAYERS: Final[Mapping[str, Entry]] = {
     "AbsVal": Entry(
-        "bvlc/mapping.yaml:1700",
-        (Way("bvlc/mapping.yaml:1701", rewrite="tops[0] = Abs(bottom)"),),
+        "bvlc/mapping.yaml:1703",
+        (Way("bvlc/mapping.yaml:1704", rewrite="tops[0] = Abs(bottom)"),),
         witness="Caffe 1.0",
     ),
     "ArgMax": Entry(
-        "bvlc/mapping.yaml:1704",
+        "bvlc/mapping.yaml:1707",
         (
             Way(
-                "bvlc/mapping.yaml:1716",
+                "bvlc/mapping.yaml:1719",
                 rewrite='reverse = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=along)\ntops[0] = values if out_max_val else Sub(size - 1, Cast(indices, to=element_type("float32")))',
-                conditions=(Condition("bvlc/mapping.yaml:1716", "has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1719", "has(axis)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1721",
+                "bvlc/mapping.yaml:1724",
                 rewrite='rows = Reshape(bottom, shape=[0, -1])\nreverse = Slice(rows, starts=[-1], ends=[-size - 1], axes=[1], steps=[-1])\nvalues, indices = TopK(reverse, K=top_k, axis=1)\nplaces = Reshape(Sub(size - 1, Cast(indices, to=element_type("float32"))), shape=flat)\ntops[0] = Concat(places, Reshape(values, shape=flat), axis=1) if out_max_val else places',
-                conditions=(Condition("bvlc/mapping.yaml:1721", "not has(axis)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1724", "not has(axis)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -1930,36 +1930,36 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1711",
+                "bvlc/mapping.yaml:1714",
                 "0 < top_k <= size",
                 "top_k is more than there are elements",
             ),
         ),
     ),
     "BatchNorm": Entry(
-        "bvlc/mapping.yaml:1732",
+        "bvlc/mapping.yaml:1735",
         (
             Way(
-                "bvlc/mapping.yaml:1739",
+                "bvlc/mapping.yaml:1742",
                 rewrite="tops[0] = BatchNormalization(bottom, full([channels], 1.0), full([channels], 0.0), mean, variance, epsilon=eps)",
                 let=(
                     ("mean", "reshape(caffe_statistic(blobs[0], blobs[2]), [channels])"),
                     ("variance", "reshape(caffe_statistic(blobs[1], blobs[2]), [channels])"),
                 ),
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1739", "not has(use_global_stats) or use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1742", "not has(use_global_stats) or use_global_stats"),
                     Condition(
-                        "bvlc/mapping.yaml:1744",
+                        "bvlc/mapping.yaml:1747",
                         "len(blobs) == 3",
                         "three blobs are due - mean, variance and their scale factor",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1749",
+                "bvlc/mapping.yaml:1752",
                 rewrite="centred = Sub(bottom, ReduceMean(bottom, axes=others))\nspread = ReduceMean(Mul(centred, centred), axes=others)\ntops[0] = Div(centred, Sqrt(Add(spread, eps)))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1749", "has(use_global_stats) and not use_global_stats"),
+                    Condition("bvlc/mapping.yaml:1752", "has(use_global_stats) and not use_global_stats"),
                 ),
             ),
         ),
@@ -1970,14 +1970,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchReindex": Entry(
-        "bvlc/mapping.yaml:1758",
+        "bvlc/mapping.yaml:1761",
         (
             Way(
-                "bvlc/mapping.yaml:1759",
+                "bvlc/mapping.yaml:1762",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=0)',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1761",
+                        "bvlc/mapping.yaml:1764",
                         "len(bottoms) == 2 and bottoms[1].rank == 1",
                         "a blob and a list of indices are due",
                     ),
@@ -1987,24 +1987,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Bias": Entry(
-        "bvlc/mapping.yaml:1767",
+        "bvlc/mapping.yaml:1770",
         (
             Way(
-                "bvlc/mapping.yaml:1780",
+                "bvlc/mapping.yaml:1783",
                 rewrite="tops[0] = Add(bottoms[0], reshape(blobs[0], shape))",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:1780", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:1783", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:1782",
+                        "bvlc/mapping.yaml:1785",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the bias blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1786",
+                "bvlc/mapping.yaml:1789",
                 rewrite="tops[0] = Add(bottoms[0], Reshape(bottoms[1], shape=shape))",
-                conditions=(Condition("bvlc/mapping.yaml:1786", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:1789", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2016,27 +2016,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1776",
+                "bvlc/mapping.yaml:1779",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the bias does not fit the axes of the first bottom",
             ),
         ),
     ),
     "BNLL": Entry(
-        "bvlc/mapping.yaml:1793",
-        (Way("bvlc/mapping.yaml:1794", rewrite="tops[0] = Softplus(bottom)"),),
+        "bvlc/mapping.yaml:1796",
+        (Way("bvlc/mapping.yaml:1797", rewrite="tops[0] = Softplus(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Concat": Entry(
-        "bvlc/mapping.yaml:1797",
+        "bvlc/mapping.yaml:1800",
         (
             Way(
-                "bvlc/mapping.yaml:1798",
+                "bvlc/mapping.yaml:1801",
                 rewrite="tops[0] = Concat(*bottoms, axis=axis_of(along, bottoms[0].rank))",
                 let=(("along", "concat_dim if has(concat_dim) else axis"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1802",
+                        "bvlc/mapping.yaml:1805",
                         "not (has(concat_dim) and has(axis))",
                         "axis and concat_dim are given",
                     ),
@@ -2046,10 +2046,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "bvlc/mapping.yaml:1810",
+        "bvlc/mapping.yaml:1813",
         (
             Way(
-                "bvlc/mapping.yaml:1811",
+                "bvlc/mapping.yaml:1814",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2061,27 +2061,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1822",
+                        "bvlc/mapping.yaml:1825",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1825",
+                        "bvlc/mapping.yaml:1828",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1828",
+                        "bvlc/mapping.yaml:1831",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1831",
+                        "bvlc/mapping.yaml:1834",
                         "all([size > 0 for size in k])",
                         "the window has no size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1834",
+                        "bvlc/mapping.yaml:1837",
                         "all([o > 0 for o in window_count(bottom.shape[lead + 1:], k, s, p, d)])",
                         "the window is larger than the bottom",
                     ),
@@ -2091,10 +2091,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Crop": Entry(
-        "bvlc/mapping.yaml:1847",
+        "bvlc/mapping.yaml:1850",
         (
             Way(
-                "bvlc/mapping.yaml:1848",
+                "bvlc/mapping.yaml:1851",
                 rewrite="tops[0] = Slice(bottoms[0], starts=begin, ends=end, axes=[start + index for index in range(len(begin))])",
                 let=(
                     ("start", "axis_of(axis, bottoms[0].rank)"),
@@ -2103,12 +2103,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1854",
+                        "bvlc/mapping.yaml:1857",
                         "len(bottoms) == 2 and bottoms[1].rank >= bottoms[0].rank",
                         "a second bottom with as many axes tells the size",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1857",
+                        "bvlc/mapping.yaml:1860",
                         "covers(bottoms[0].shape[start:], end)",
                         "the cut reaches beyond the first bottom",
                     ),
@@ -2118,10 +2118,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Deconvolution": Entry(
-        "bvlc/mapping.yaml:1864",
+        "bvlc/mapping.yaml:1867",
         (
             Way(
-                "bvlc/mapping.yaml:1865",
+                "bvlc/mapping.yaml:1868",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [bottom.shape[lead], num_output // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = ConvTranspose(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2133,17 +2133,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1876",
+                        "bvlc/mapping.yaml:1879",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1879",
+                        "bvlc/mapping.yaml:1882",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:1882",
+                        "bvlc/mapping.yaml:1885",
                         "bottom.shape[lead] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
@@ -2153,25 +2153,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "bvlc/mapping.yaml:1893",
-        (Way("bvlc/mapping.yaml:1894", rewrite="tops[0] = Identity(bottom)"),),
+        "bvlc/mapping.yaml:1896",
+        (Way("bvlc/mapping.yaml:1897", rewrite="tops[0] = Identity(bottom)"),),
         witness="Caffe 1.0",
     ),
     "DummyData": Entry(
-        "bvlc/mapping.yaml:1898",
+        "bvlc/mapping.yaml:1901",
         (
             Way(
-                "bvlc/mapping.yaml:1904",
+                "bvlc/mapping.yaml:1907",
                 rewrite="tops = [Identity(full(s.dim, v)) for s, v in zip(each(shape, count), values)]",
-                conditions=(Condition("bvlc/mapping.yaml:1904", "has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1907", "has(shape)"),),
             ),
             Way(
-                "bvlc/mapping.yaml:1906",
+                "bvlc/mapping.yaml:1909",
                 rewrite="tops = [Identity(full(s, v)) for s, v in zip(sizes, values)]",
                 let=(
                     ("sizes", "zip(each(num, count), each(channels, count), each(height, count), each(width, count))"),
                 ),
-                conditions=(Condition("bvlc/mapping.yaml:1906", "not has(shape)"),),
+                conditions=(Condition("bvlc/mapping.yaml:1909", "not has(shape)"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2181,77 +2181,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Eltwise": Entry(
-        "bvlc/mapping.yaml:1914",
+        "bvlc/mapping.yaml:1917",
         (
             Way(
-                "bvlc/mapping.yaml:1925",
+                "bvlc/mapping.yaml:1928",
                 rewrite="tops[0] = Add(*bottoms)",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1925",
+                        "bvlc/mapping.yaml:1928",
                         'operation == "SUM" and coeff == () and len(bottoms) == 2',
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:1927",
+                "bvlc/mapping.yaml:1930",
                 rewrite="tops[0] = Sub(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1927", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
+                conditions=(Condition("bvlc/mapping.yaml:1930", 'operation == "SUM" and coeff == (1.0, -1.0)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1929",
+                "bvlc/mapping.yaml:1932",
                 rewrite="tops[0] = Sum(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1929", 'operation == "SUM" and coeff == ()'),),
+                conditions=(Condition("bvlc/mapping.yaml:1932", 'operation == "SUM" and coeff == ()'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1931",
+                "bvlc/mapping.yaml:1934",
                 rewrite="tops[0] = Sum(*[Mul(b, c) for b, c in zip(bottoms, coeff)])",
-                conditions=(Condition("bvlc/mapping.yaml:1931", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1934", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1933",
+                "bvlc/mapping.yaml:1936",
                 rewrite="tops[0] = Mul(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1933", 'operation == "PROD" and len(bottoms) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:1936", 'operation == "PROD" and len(bottoms) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1935",
+                "bvlc/mapping.yaml:1938",
                 rewrite="stack = Concat(*[Unsqueeze(b, axes=[0]) for b in bottoms], axis=0)\ntops[0] = ReduceProd(stack, axes=[0], keepdims=0)",
-                conditions=(Condition("bvlc/mapping.yaml:1935", 'operation == "PROD"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1938", 'operation == "PROD"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:1939",
+                "bvlc/mapping.yaml:1942",
                 rewrite="tops[0] = Max(*bottoms)",
-                conditions=(Condition("bvlc/mapping.yaml:1939", 'operation == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:1942", 'operation == "MAX"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:1918",
+                "bvlc/mapping.yaml:1921",
                 "len(bottoms) >= 2 and all([b.shape == bottoms[0].shape for b in bottoms])",
                 "two or more bottoms of one shape are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:1921",
+                "bvlc/mapping.yaml:1924",
                 'coeff == () or operation != "PROD" and len(coeff) == len(bottoms)',
                 "coeff is for SUM, one number for each bottom",
             ),
         ),
     ),
     "ELU": Entry(
-        "bvlc/mapping.yaml:1950",
-        (Way("bvlc/mapping.yaml:1951", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
+        "bvlc/mapping.yaml:1953",
+        (Way("bvlc/mapping.yaml:1954", rewrite="tops[0] = Elu(bottom, alpha=alpha)"),),
         witness="Caffe 1.0",
     ),
     "Embed": Entry(
-        "bvlc/mapping.yaml:1954",
+        "bvlc/mapping.yaml:1957",
         (
             Way(
-                "bvlc/mapping.yaml:1955",
+                "bvlc/mapping.yaml:1958",
                 rewrite='table = in_shape(blobs[0], [input_dim, num_output])\nrows = Gather(table, Cast(bottom, to=element_type("int64")), axis=0)\ntops[0] = Add(rows, in_shape(blobs[1], [num_output])) if bias_term else rows',
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1958",
+                        "bvlc/mapping.yaml:1961",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
@@ -2261,10 +2261,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Exp": Entry(
-        "bvlc/mapping.yaml:1967",
+        "bvlc/mapping.yaml:1970",
         (
             Way(
-                "bvlc/mapping.yaml:1968",
+                "bvlc/mapping.yaml:1971",
                 rewrite="power = Exp(bottom if factor == 1 else Mul(bottom, factor))\ntops[0] = power if outside == 1 else Mul(power, outside)",
                 let=(
                     ("factor", "scale if base == -1 else scale * log(base)"),
@@ -2272,7 +2272,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:1973",
+                        "bvlc/mapping.yaml:1976",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2282,22 +2282,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Flatten": Entry(
-        "bvlc/mapping.yaml:1981",
+        "bvlc/mapping.yaml:1984",
         (
             Way(
-                "bvlc/mapping.yaml:1982",
+                "bvlc/mapping.yaml:1985",
                 rewrite="tops[0] = Reshape(bottom, shape=zeros(first) + [-1] + bottom.shape[last + 1:])",
                 let=(("first", "axis_of(axis, bottom.rank)"), ("last", "axis_of(end_axis, bottom.rank)")),
-                conditions=(Condition("bvlc/mapping.yaml:1987", "first <= last", "end_axis comes before axis"),),
+                conditions=(Condition("bvlc/mapping.yaml:1990", "first <= last", "end_axis comes before axis"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Im2col": Entry(
-        "bvlc/mapping.yaml:1993",
+        "bvlc/mapping.yaml:1996",
         (
             Way(
-                "bvlc/mapping.yaml:1994",
+                "bvlc/mapping.yaml:1997",
                 rewrite="x = Pad(bottom, pads=zeros(lead + 1) + p + zeros(lead + 1) + p)\nstack = Concat(*[Unsqueeze(Slice(x, starts=t, ends=add(t, last), axes=places, steps=s), axes=[lead + 1]) for t in taps(k, d)], axis=lead + 1)\ntops[0] = Reshape(stack, shape=bottom.shape[:lead] + [bottom.shape[lead] * product(k)] + out)",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2312,12 +2312,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2008",
+                        "bvlc/mapping.yaml:2011",
                         "not (has(pad) and (has(pad_h) or has(pad_w)))",
                         "the padding is pad, or pad_h and pad_w",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2011",
+                        "bvlc/mapping.yaml:2014",
                         "all([o > 0 for o in out])",
                         "the window is larger than the bottom",
                     ),
@@ -2327,27 +2327,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ImageData": Entry(
-        "bvlc/mapping.yaml:2020",
+        "bvlc/mapping.yaml:2023",
         (
             Way(
-                "bvlc/mapping.yaml:2021",
+                "bvlc/mapping.yaml:2024",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "image_shape(image_data_param, transform_param)"),),
             ),
         ),
     ),
     "InnerProduct": Entry(
-        "bvlc/mapping.yaml:2026",
+        "bvlc/mapping.yaml:2029",
         (
             Way(
-                "bvlc/mapping.yaml:2040",
+                "bvlc/mapping.yaml:2043",
                 rewrite="tops[0] = Gemm(Flatten(bottom, axis=1), matrix, bias, transB=0 if transpose else 1)",
-                conditions=(Condition("bvlc/mapping.yaml:2040", "start == 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2043", "start == 1"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2042",
+                "bvlc/mapping.yaml:2045",
                 rewrite="rows = Reshape(bottom, shape=zeros(start) + [-1])\nproduct = MatMul(rows, matrix if transpose else transpose(matrix))\ntops[0] = Add(product, bias) if bias_term else product",
-                conditions=(Condition("bvlc/mapping.yaml:2042", "start != 1"),),
+                conditions=(Condition("bvlc/mapping.yaml:2045", "start != 1"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2359,27 +2359,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2036",
+                "bvlc/mapping.yaml:2039",
                 "len(blobs) == (2 if bias_term else 1)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Input": Entry(
-        "bvlc/mapping.yaml:2051",
-        (Way("bvlc/mapping.yaml:2052", inputs="[s.dim for s in shape]"),),
+        "bvlc/mapping.yaml:2054",
+        (Way("bvlc/mapping.yaml:2055", inputs="[s.dim for s in shape]"),),
         witness="Caffe 1.0",
     ),
     "Log": Entry(
-        "bvlc/mapping.yaml:2056",
+        "bvlc/mapping.yaml:2059",
         (
             Way(
-                "bvlc/mapping.yaml:2057",
+                "bvlc/mapping.yaml:2060",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nresult = Log(scaled if shift == 0 else Add(scaled, shift))\ntops[0] = result if factor == 1 else Mul(result, factor)",
                 let=(("factor", "1.0 if base == -1 else 1 / log(base)"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2061",
+                        "bvlc/mapping.yaml:2064",
                         "base == -1 or base > 0",
                         "base is a positive number, or -1 for e",
                     ),
@@ -2389,45 +2389,45 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "LRN": Entry(
-        "bvlc/mapping.yaml:2070",
+        "bvlc/mapping.yaml:2073",
         (
             Way(
-                "bvlc/mapping.yaml:2081",
+                "bvlc/mapping.yaml:2084",
                 rewrite="tops[0] = LRN(bottom, size=local_size, alpha=alpha, beta=beta, bias=k)",
-                conditions=(Condition("bvlc/mapping.yaml:2081", 'norm_region == "ACROSS_CHANNELS"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2084", 'norm_region == "ACROSS_CHANNELS"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2083",
+                "bvlc/mapping.yaml:2086",
                 rewrite="mean = AveragePool(Mul(bottom, bottom), kernel_shape=[local_size, local_size], pads=p, count_include_pad=1)\ntops[0] = Mul(bottom, Pow(Add(Mul(mean, alpha), 1.0), -beta))",
                 let=(("p", "[local_size // 2] * 4"),),
-                conditions=(Condition("bvlc/mapping.yaml:2083", 'norm_region == "WITHIN_CHANNEL"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2086", 'norm_region == "WITHIN_CHANNEL"'),),
             ),
         ),
         witness="Caffe 1.0",
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2074",
+                "bvlc/mapping.yaml:2077",
                 "bottom.rank == 4",
                 "LRN takes blobs of four axes",
             ),
-            Condition("bvlc/mapping.yaml:2077", "local_size % 2 == 1", "local_size must be odd"),
+            Condition("bvlc/mapping.yaml:2080", "local_size % 2 == 1", "local_size must be odd"),
         ),
     ),
     "LSTM": Entry(
-        "bvlc/mapping.yaml:2093",
-        (Way("bvlc/mapping.yaml:2094", hook="read_recurrent"),),
+        "bvlc/mapping.yaml:2096",
+        (Way("bvlc/mapping.yaml:2097", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "LSTMUnit": Entry(
-        "bvlc/mapping.yaml:2100",
+        "bvlc/mapping.yaml:2103",
         (
             Way(
-                "bvlc/mapping.yaml:2101",
+                "bvlc/mapping.yaml:2104",
                 rewrite="i, f, o, g = Split(bottoms[1], axis=2, split=[size] * 4)\nkept = Mul(Mul(Unsqueeze(bottoms[2], axes=[2]), Sigmoid(f)), bottoms[0])\ncell = Add(kept, Mul(Sigmoid(i), Tanh(g)))\ntops[0] = cell\ntops[1] = Mul(Sigmoid(o), Tanh(cell))",
                 let=(("size", "bottoms[0].shape[2]"),),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2104",
+                        "bvlc/mapping.yaml:2107",
                         "len(bottoms) == 3 and bottoms[0].rank == 3 and bottoms[1].shape[2] == 4 * size",
                         "the cell, the gates and the continuation marks are due",
                     ),
@@ -2436,27 +2436,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MemoryData": Entry(
-        "bvlc/mapping.yaml:2115",
+        "bvlc/mapping.yaml:2118",
         (
             Way(
-                "bvlc/mapping.yaml:2116",
+                "bvlc/mapping.yaml:2119",
                 inputs="[shape, shape[:1]][:len(tops)]",
                 let=(("shape", "memory_shape(memory_data_param)"),),
             ),
         ),
     ),
     "MVN": Entry(
-        "bvlc/mapping.yaml:2122",
+        "bvlc/mapping.yaml:2125",
         (
             Way(
-                "bvlc/mapping.yaml:2133",
+                "bvlc/mapping.yaml:2136",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ntops[0] = Sub(x, ReduceMean(x, axes=axes))",
-                conditions=(Condition("bvlc/mapping.yaml:2133", "not normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2136", "not normalize_variance"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2137",
+                "bvlc/mapping.yaml:2140",
                 rewrite="x = bottom if bottom.rank == 4 else Reshape(bottom, shape=sizes)\ncentred = Sub(x, ReduceMean(x, axes=axes))\ndeviation = Sqrt(ReduceMean(Mul(centred, centred), axes=axes))\ntops[0] = Div(centred, Add(deviation, eps))",
-                conditions=(Condition("bvlc/mapping.yaml:2137", "normalize_variance"),),
+                conditions=(Condition("bvlc/mapping.yaml:2140", "normalize_variance"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2466,49 +2466,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2129",
+                "bvlc/mapping.yaml:2132",
                 "bottom.rank <= 4",
                 "MVN takes blobs of up to four axes",
             ),
         ),
     ),
     "Parameter": Entry(
-        "bvlc/mapping.yaml:2147",
-        (Way("bvlc/mapping.yaml:2148", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
+        "bvlc/mapping.yaml:2150",
+        (Way("bvlc/mapping.yaml:2151", rewrite="tops[0] = Identity(reshape(blobs[0], shape.dim))"),),
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "bvlc/mapping.yaml:2151",
+        "bvlc/mapping.yaml:2154",
         (
             Way(
-                "bvlc/mapping.yaml:2190",
+                "bvlc/mapping.yaml:2193",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("bvlc/mapping.yaml:2190", 'pool == "MAX" and len(tops) == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2193", 'pool == "MAX" and len(tops) == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2192",
+                "bvlc/mapping.yaml:2195",
                 rewrite='values, places = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))\ntops[0] = values\ntops[1] = Cast(Mod(places, product(sizes)), to=element_type("float32"))',
-                conditions=(Condition("bvlc/mapping.yaml:2192", 'pool == "MAX" and len(tops) == 2'),),
+                conditions=(Condition("bvlc/mapping.yaml:2195", 'pool == "MAX" and len(tops) == 2'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2197",
+                "bvlc/mapping.yaml:2200",
                 rewrite="weighted = AveragePool(Mul(bottom, bottom), kernel_shape=k, strides=s, pads=p + over)\ntotal = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)\ntops[0] = Where(Greater(total, 0.0), Div(weighted, total), full([], 0.0))",
-                conditions=(Condition("bvlc/mapping.yaml:2197", 'pool == "STOCHASTIC" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2200", 'pool == "STOCHASTIC" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2202",
+                "bvlc/mapping.yaml:2205",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + p, count_include_pad=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2202", 'pool == "AVE" and over == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2205", 'pool == "AVE" and over == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2204",
+                "bvlc/mapping.yaml:2207",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2204", 'pool == "AVE" and p == zeros(2)'),),
+                conditions=(Condition("bvlc/mapping.yaml:2207", 'pool == "AVE" and p == zeros(2)'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2206",
+                "bvlc/mapping.yaml:2209",
                 rewrite="padded = Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(padded, kernel_shape=k, strides=s, pads=[0, 0] + over)",
-                conditions=(Condition("bvlc/mapping.yaml:2206", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2209", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX, AVE, or STOCHASTIC without padding",
@@ -2523,77 +2523,77 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2162",
+                "bvlc/mapping.yaml:2165",
                 "bottom.rank == 4",
                 "Pooling takes blobs of four axes",
             ),
             Condition(
-                "bvlc/mapping.yaml:2165",
+                "bvlc/mapping.yaml:2168",
                 "global_pooling or has(kernel_size) != (has(kernel_h) and has(kernel_w))",
                 "the window is kernel_size, or kernel_h and kernel_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2168",
+                "bvlc/mapping.yaml:2171",
                 "has(pad_h) == has(pad_w) and not (has(pad) and has(pad_h))",
                 "the padding is pad, or pad_h and pad_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2171",
+                "bvlc/mapping.yaml:2174",
                 "has(stride_h) == has(stride_w) and not (has(stride) and has(stride_h))",
                 "the stride is stride, or stride_h and stride_w",
             ),
             Condition(
-                "bvlc/mapping.yaml:2174",
+                "bvlc/mapping.yaml:2177",
                 "stride > 0 and (not has(stride_h) or stride_h > 0 and stride_w > 0)",
                 "the stride must be positive",
             ),
             Condition(
-                "bvlc/mapping.yaml:2177",
+                "bvlc/mapping.yaml:2180",
                 "not global_pooling or not has(kernel_size) and not has(kernel_h) and not has(kernel_w)",
                 "global pooling has no window size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2180",
+                "bvlc/mapping.yaml:2183",
                 "not global_pooling or max(pad, pad_h, pad_w) == 0 and max(stride, stride_h, stride_w) == 1",
                 "global pooling has no padding or stride",
             ),
             Condition(
-                "bvlc/mapping.yaml:2183",
+                "bvlc/mapping.yaml:2186",
                 "all([size > 0 for size in k])",
                 "the window has no size",
             ),
             Condition(
-                "bvlc/mapping.yaml:2186",
+                "bvlc/mapping.yaml:2189",
                 "inside",
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
         ),
     ),
     "Power": Entry(
-        "bvlc/mapping.yaml:2221",
+        "bvlc/mapping.yaml:2224",
         (
             Way(
-                "bvlc/mapping.yaml:2225",
+                "bvlc/mapping.yaml:2228",
                 rewrite="tops[0] = Identity(full(bottom.shape[:], 1.0 if power == 0 else shift ** power))",
-                conditions=(Condition("bvlc/mapping.yaml:2225", "scale == 0 or power == 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2228", "scale == 0 or power == 0"),),
             ),
             Way(
-                "bvlc/mapping.yaml:2227",
+                "bvlc/mapping.yaml:2230",
                 rewrite="scaled = bottom if scale == 1 else Mul(bottom, scale)\nshifted = scaled if shift == 0 else Add(scaled, shift)\ntops[0] = shifted if power == 1 else Pow(shifted, power)",
-                conditions=(Condition("bvlc/mapping.yaml:2227", "scale != 0 and power != 0"),),
+                conditions=(Condition("bvlc/mapping.yaml:2230", "scale != 0 and power != 0"),),
             ),
         ),
         witness="Caffe 1.0",
     ),
     "PReLU": Entry(
-        "bvlc/mapping.yaml:2236",
+        "bvlc/mapping.yaml:2239",
         (
             Way(
-                "bvlc/mapping.yaml:2237",
+                "bvlc/mapping.yaml:2240",
                 rewrite="slope = in_shape(blobs[0], () if channel_shared else [bottom.shape[1]])\ntops[0] = PRelu(bottom, reshape(slope, [1] if channel_shared else [bottom.shape[1]] + ones(bottom.rank - 2)))",
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2240",
+                        "bvlc/mapping.yaml:2243",
                         "2 <= bottom.rank <= 4",
                         "PReLU takes blobs of two to four axes",
                     ),
@@ -2603,27 +2603,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Reduction": Entry(
-        "bvlc/mapping.yaml:2248",
+        "bvlc/mapping.yaml:2251",
         (
             Way(
-                "bvlc/mapping.yaml:2254",
+                "bvlc/mapping.yaml:2257",
                 rewrite="y = ReduceSum(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2254", 'operation == "SUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2257", 'operation == "SUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2258",
+                "bvlc/mapping.yaml:2261",
                 rewrite="y = ReduceL1(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2258", 'operation == "ASUM"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2261", 'operation == "ASUM"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2262",
+                "bvlc/mapping.yaml:2265",
                 rewrite="y = ReduceSumSquare(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2262", 'operation == "SUMSQ"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2265", 'operation == "SUMSQ"'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2266",
+                "bvlc/mapping.yaml:2269",
                 rewrite="y = ReduceMean(bottom, axes=axes, keepdims=0)\ntops[0] = y if coeff == 1 else Mul(y, coeff)",
-                conditions=(Condition("bvlc/mapping.yaml:2266", 'operation == "MEAN"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2269", 'operation == "MEAN"'),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2633,49 +2633,49 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU": Entry(
-        "bvlc/mapping.yaml:2276",
+        "bvlc/mapping.yaml:2279",
         (
             Way(
-                "bvlc/mapping.yaml:2277",
+                "bvlc/mapping.yaml:2280",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Reshape": Entry(
-        "bvlc/mapping.yaml:2281",
+        "bvlc/mapping.yaml:2284",
         (
             Way(
-                "bvlc/mapping.yaml:2282",
+                "bvlc/mapping.yaml:2285",
                 rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "RNN": Entry(
-        "bvlc/mapping.yaml:2285",
-        (Way("bvlc/mapping.yaml:2286", hook="read_recurrent"),),
+        "bvlc/mapping.yaml:2288",
+        (Way("bvlc/mapping.yaml:2289", hook="read_recurrent"),),
         witness="Caffe 1.0",
     ),
     "Scale": Entry(
-        "bvlc/mapping.yaml:2292",
+        "bvlc/mapping.yaml:2295",
         (
             Way(
-                "bvlc/mapping.yaml:2308",
+                "bvlc/mapping.yaml:2311",
                 rewrite="scaled = Mul(bottoms[0], reshape(blobs[0], shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[1], run), shape)) if bias_term else scaled",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2308", "len(bottoms) == 1"),
+                    Condition("bvlc/mapping.yaml:2311", "len(bottoms) == 1"),
                     Condition(
-                        "bvlc/mapping.yaml:2310",
+                        "bvlc/mapping.yaml:2313",
                         "num_axes == -1 or num_axes == len(run)",
                         "num_axes is not the rank of the scale blob",
                     ),
                 ),
             ),
             Way(
-                "bvlc/mapping.yaml:2316",
+                "bvlc/mapping.yaml:2319",
                 rewrite="scaled = Mul(bottoms[0], Reshape(bottoms[1], shape=shape))\ntops[0] = Add(scaled, reshape(in_shape(blobs[0], run), shape)) if bias_term else scaled",
-                conditions=(Condition("bvlc/mapping.yaml:2316", "len(bottoms) == 2"),),
+                conditions=(Condition("bvlc/mapping.yaml:2319", "len(bottoms) == 2"),),
             ),
         ),
         witness="Caffe 1.0",
@@ -2687,32 +2687,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2301",
+                "bvlc/mapping.yaml:2304",
                 "bottoms[0].shape[start:start + len(run)] == run",
                 "the scale does not fit the axes of the first bottom",
             ),
             Condition(
-                "bvlc/mapping.yaml:2304",
+                "bvlc/mapping.yaml:2307",
                 "len(blobs) == 2 - len(bottoms) + (1 if bias_term else 0)",
                 "bias_term and the number of blobs do not fit",
             ),
         ),
     ),
     "Sigmoid": Entry(
-        "bvlc/mapping.yaml:2324",
-        (Way("bvlc/mapping.yaml:2325", rewrite="tops[0] = Sigmoid(bottom)"),),
+        "bvlc/mapping.yaml:2327",
+        (Way("bvlc/mapping.yaml:2328", rewrite="tops[0] = Sigmoid(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Silence": Entry(
-        "bvlc/mapping.yaml:2329",
-        (Way("bvlc/mapping.yaml:2330", rewrite=""),),
+        "bvlc/mapping.yaml:2332",
+        (Way("bvlc/mapping.yaml:2333", rewrite=""),),
         witness="Caffe 1.0",
     ),
     "Slice": Entry(
-        "bvlc/mapping.yaml:2334",
+        "bvlc/mapping.yaml:2337",
         (
             Way(
-                "bvlc/mapping.yaml:2335",
+                "bvlc/mapping.yaml:2338",
                 rewrite="tops = Split(bottom, axis=along, split=parts)",
                 let=(
                     ("along", "axis_of(slice_dim if has(slice_dim) else axis, bottom.rank)"),
@@ -2721,12 +2721,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "bvlc/mapping.yaml:2341",
+                        "bvlc/mapping.yaml:2344",
                         "not (has(slice_dim) and has(axis))",
                         "axis and slice_dim are given",
                     ),
                     Condition(
-                        "bvlc/mapping.yaml:2344",
+                        "bvlc/mapping.yaml:2347",
                         "len(parts) == len(tops) and all([part > 0 for part in parts])",
                         "the slice points do not cut the axis into one piece for each top",
                     ),
@@ -2736,42 +2736,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Softmax": Entry(
-        "bvlc/mapping.yaml:2352",
+        "bvlc/mapping.yaml:2355",
         (
             Way(
-                "bvlc/mapping.yaml:2353",
+                "bvlc/mapping.yaml:2356",
                 rewrite="tops[0] = Softmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Split": Entry(
-        "bvlc/mapping.yaml:2357",
-        (Way("bvlc/mapping.yaml:2358", rewrite="tops = [Identity(bottom) for top in tops]"),),
+        "bvlc/mapping.yaml:2360",
+        (Way("bvlc/mapping.yaml:2361", rewrite="tops = [Identity(bottom) for top in tops]"),),
         witness="Caffe 1.0",
     ),
     "SPP": Entry(
-        "bvlc/mapping.yaml:2361",
+        "bvlc/mapping.yaml:2364",
         (
             Way(
-                "bvlc/mapping.yaml:2375",
+                "bvlc/mapping.yaml:2378",
                 rewrite="tops[0] = GlobalMaxPool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2375", 'pool == "MAX" and pyramid_height == 1'),),
+                conditions=(Condition("bvlc/mapping.yaml:2378", 'pool == "MAX" and pyramid_height == 1'),),
             ),
             Way(
-                "bvlc/mapping.yaml:2377",
+                "bvlc/mapping.yaml:2380",
                 rewrite="tops[0] = GlobalAveragePool(bottom)",
-                conditions=(Condition("bvlc/mapping.yaml:2377", 'pool == "AVE" and pyramid_height == 1'),),
-            ),
-            Way(
-                "bvlc/mapping.yaml:2379",
-                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2379", 'pool == "MAX"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2380", 'pool == "AVE" and pyramid_height == 1'),),
             ),
             Way(
                 "bvlc/mapping.yaml:2382",
+                rewrite="tops[0] = Concat(*[Flatten(MaxPool(bottom, kernel_shape=k, strides=k, pads=p + add(p, caffe_overhang(sizes, k, k, p)))) for k, p in levels], axis=1)",
+                conditions=(Condition("bvlc/mapping.yaml:2382", 'pool == "MAX"'),),
+            ),
+            Way(
+                "bvlc/mapping.yaml:2385",
                 rewrite="tops[0] = Concat(*[Flatten(AveragePool(Pad(bottom, pads=[0, 0] + p + [0, 0] + p), kernel_shape=k, strides=k, pads=[0, 0] + caffe_overhang(sizes, k, k, p))) for k, p in levels], axis=1)",
-                conditions=(Condition("bvlc/mapping.yaml:2382", 'pool == "AVE"'),),
+                conditions=(Condition("bvlc/mapping.yaml:2385", 'pool == "AVE"'),),
             ),
         ),
         otherwise="MAX or AVE",
@@ -2779,40 +2779,40 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("sizes", "bottom.shape[2:]"), ("levels", "pyramid_windows(sizes, pyramid_height)")),
         conditions=(
             Condition(
-                "bvlc/mapping.yaml:2368",
+                "bvlc/mapping.yaml:2371",
                 "bottom.rank == 4 and pyramid_height > 0",
                 "a blob of four axes and at least one level are due",
             ),
             Condition(
-                "bvlc/mapping.yaml:2371",
+                "bvlc/mapping.yaml:2374",
                 "all([caffe_windows_inside(sizes, k, k, p) for k, p in levels])",
                 "a level has more bins than the bottom has places",
             ),
         ),
     ),
     "TanH": Entry(
-        "bvlc/mapping.yaml:2393",
-        (Way("bvlc/mapping.yaml:2394", rewrite="tops[0] = Tanh(bottom)"),),
+        "bvlc/mapping.yaml:2396",
+        (Way("bvlc/mapping.yaml:2397", rewrite="tops[0] = Tanh(bottom)"),),
         witness="Caffe 1.0",
     ),
     "Threshold": Entry(
-        "bvlc/mapping.yaml:2398",
+        "bvlc/mapping.yaml:2401",
         (
             Way(
-                "bvlc/mapping.yaml:2399",
+                "bvlc/mapping.yaml:2402",
                 rewrite='tops[0] = Cast(Greater(bottom, threshold), to=element_type("float32"))',
             ),
         ),
         witness="Caffe 1.0",
     ),
     "Tile": Entry(
-        "bvlc/mapping.yaml:2402",
+        "bvlc/mapping.yaml:2405",
         (
             Way(
-                "bvlc/mapping.yaml:2403",
+                "bvlc/mapping.yaml:2406",
                 rewrite="tops[0] = Tile(bottom, repeats=[tiles if index == axis_of(axis, bottom.rank) else 1 for index in range(bottom.rank)])",
                 conditions=(
-                    Condition("bvlc/mapping.yaml:2405", "has(tiles) and tiles > 0", "tiles must be given"),
+                    Condition("bvlc/mapping.yaml:2408", "has(tiles) and tiles > 0", "tiles must be given"),
                 ),
             ),
         ),
