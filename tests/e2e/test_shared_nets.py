@@ -28,6 +28,7 @@ READ: Mapping[
     "AlfredXiangWu/LightenedCNN_B_deploy": ("bvlc", 37),
     "Ascend-Huawei/vanillacnn": ("bvlc", 19),
     "Hi-king/deploy": ("bvlc", 6),
+    "Cambricon/add": ("cambricon", 3),
     "HyeonwooNoh/fcn-8s-pascal-deploy": ("cambricon", 48),
     "NVIDIA/deploy": ("bvlc", 9),
     "PaddlePaddle/deploy": ("ssd", 76),
@@ -39,6 +40,7 @@ READ: Mapping[
     "foss-for-synopsys-dwc-arc-processors/DAN_convert_optimized_new": ("synopsys", 96),
     "intel/yolov2_test_performance_dummy": ("sophgo", 97),
     "mrisso/model": ("bvlc", 10),
+    "openvinotoolkit/license-plate-recognition-barrier-0001": ("openvino", 43),
     "soeaver/rcnn_deploy_rfcn_coco_air101-merge": ("sophgo", 5),
     "wangxuewen99/FSRCNN_mat": ("bvlc", 15),
     "yahoo/lrcn_word_to_preds": ("bvlc", 5),
@@ -48,12 +50,9 @@ REFUSED: Mapping[str, tuple[str, list[str]]] = {  # dialect, and each fault by i
     # Layers whose meaning no dialect here has: what a detector does with boxes, by values.
     "Ascend/faster_rcnn": ("ascend", ["461 FSRDetectionOutput"]),
     "gklz1982/yolo": ("sophgo", ["1111 coords", "1113 biases"]),
-    "openvinotoolkit/license-plate-recognition-barrier-0001": ("openvino", ["678 CTCGreedyDecoder"]),
     "openvinotoolkit/deploy": ("openvino", ["1670 PriorBoxClustered"]),
     # A size that only a run tells, in a Reshape to one row.
     "mshabunin/faster_rcnn_zf": ("opencv", ["348 needs a static regions"]),
-    # A type that the facts of the dialect do not tell of.
-    "Cambricon/add": ("cambricon", ["16 Add"]),
     # No nets: an input without shape, prose behind the net, a size that is a word.
     "arrybn/reshape_and_slice_routines": ("opencv", ["2 names 1 inputs and gives 0 input_dim"]),
     "Derteanoo/deploy": ("sophgo", ["26 A", "27 Expected"]),
