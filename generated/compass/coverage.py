@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1565",
+        "schemas/known_layers.yaml:1623",
         (
             Way(
-                "schemas/known_layers.yaml:1566",
+                "schemas/known_layers.yaml:1624",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1566",
+                        "schemas/known_layers.yaml:1624",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1568",
+                        "schemas/known_layers.yaml:1626",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2848",
+        "schemas/known_layers.yaml:2948",
         (
             Way(
-                "schemas/known_layers.yaml:2849",
+                "schemas/known_layers.yaml:2949",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2849", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2949", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -418,14 +418,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:493",
+        "schemas/known_layers.yaml:551",
         (
             Way(
-                "schemas/known_layers.yaml:494",
+                "schemas/known_layers.yaml:552",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:494",
+                        "schemas/known_layers.yaml:552",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -1020,18 +1020,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1581",
+        "schemas/known_layers.yaml:1639",
         (
             Way(
-                "schemas/known_layers.yaml:1582",
+                "schemas/known_layers.yaml:1640",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1582",
+                        "schemas/known_layers.yaml:1640",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1584",
+                        "schemas/known_layers.yaml:1642",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1819,12 +1819,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1485",
+        "schemas/known_layers.yaml:1543",
         (
             Way(
-                "schemas/known_layers.yaml:1486",
+                "schemas/known_layers.yaml:1544",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1486", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1909,18 +1909,18 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2581",
-        (Way("schemas/known_layers.yaml:2582", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2681",
+        (Way("schemas/known_layers.yaml:2682", layers=("Swish",)),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1253",
+        "schemas/known_layers.yaml:1311",
         (
             Way(
-                "schemas/known_layers.yaml:1254",
+                "schemas/known_layers.yaml:1312",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1254",
+                        "schemas/known_layers.yaml:1312",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1928,18 +1928,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2412",
-        (Way("schemas/known_layers.yaml:2412", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2512",
+        (Way("schemas/known_layers.yaml:2512", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1742",
+        "schemas/known_layers.yaml:1800",
         (
             Way(
-                "schemas/known_layers.yaml:1743",
+                "schemas/known_layers.yaml:1801",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1744",
+                        "schemas/known_layers.yaml:1802",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1948,44 +1948,44 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:558",
+        "schemas/known_layers.yaml:616",
         (
             Way(
-                "schemas/known_layers.yaml:559",
+                "schemas/known_layers.yaml:617",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:559", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:617", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:570",
+                "schemas/known_layers.yaml:628",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:570", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:628", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:907",
+        "schemas/known_layers.yaml:965",
         (
             Way(
-                "schemas/known_layers.yaml:908",
+                "schemas/known_layers.yaml:966",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:908",
+                        "schemas/known_layers.yaml:966",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2696",
+                "schemas/known_layers.yaml:2796",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2696",
+                        "schemas/known_layers.yaml:2796",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2700",
+                        "schemas/known_layers.yaml:2800",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -1994,8 +1994,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2356",
-        (Way("schemas/known_layers.yaml:2357", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2456",
+        (Way("schemas/known_layers.yaml:2457", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2576,7 +2576,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1554",
+        "schemas/known_layers.yaml:1612",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2666,7 +2666,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1562",
+                "schemas/known_layers.yaml:1620",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2922,8 +2922,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2574",
-        (Way("schemas/known_layers.yaml:2577", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2674",
+        (Way("schemas/known_layers.yaml:2677", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -2945,10 +2945,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:484",
+        "schemas/known_layers.yaml:542",
         (
             Way(
-                "schemas/known_layers.yaml:487",
+                "schemas/known_layers.yaml:545",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2986,7 +2986,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:491",
+                        "schemas/known_layers.yaml:549",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -2995,20 +2995,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1235",
+        "schemas/known_layers.yaml:1293",
         (
             Way(
-                "schemas/known_layers.yaml:1237",
+                "schemas/known_layers.yaml:1295",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1241",
+                        "schemas/known_layers.yaml:1299",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1243",
+                        "schemas/known_layers.yaml:1301",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3018,15 +3018,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2399",
+        "schemas/known_layers.yaml:2499",
         (
             Way(
-                "schemas/known_layers.yaml:2401",
+                "schemas/known_layers.yaml:2501",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2407",
+                        "schemas/known_layers.yaml:2507",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3036,14 +3036,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1476",
+        "schemas/known_layers.yaml:1534",
         (
             Way(
-                "schemas/known_layers.yaml:1478",
+                "schemas/known_layers.yaml:1536",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1481",
+                        "schemas/known_layers.yaml:1539",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3053,10 +3053,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1711",
+        "schemas/known_layers.yaml:1769",
         (
             Way(
-                "schemas/known_layers.yaml:1713",
+                "schemas/known_layers.yaml:1771",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3064,27 +3064,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1719",
+                        "schemas/known_layers.yaml:1777",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1721",
+                        "schemas/known_layers.yaml:1779",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1723",
+                        "schemas/known_layers.yaml:1781",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1725",
+                        "schemas/known_layers.yaml:1783",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1727",
+                        "schemas/known_layers.yaml:1785",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3094,20 +3094,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:533",
+        "schemas/known_layers.yaml:591",
         (
             Way(
-                "schemas/known_layers.yaml:535",
+                "schemas/known_layers.yaml:593",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:538",
+                        "schemas/known_layers.yaml:596",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:540", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:598", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:542",
+                        "schemas/known_layers.yaml:600",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3117,15 +3117,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2687",
+        "schemas/known_layers.yaml:2787",
         (
             Way(
-                "schemas/known_layers.yaml:2689",
+                "schemas/known_layers.yaml:2789",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2690",
+                        "schemas/known_layers.yaml:2790",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3134,19 +3134,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2348",
+        "schemas/known_layers.yaml:2448",
         (
             Way(
-                "schemas/known_layers.yaml:2350",
+                "schemas/known_layers.yaml:2450",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2352",
+                        "schemas/known_layers.yaml:2452",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2353",
+                        "schemas/known_layers.yaml:2453",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3155,10 +3155,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:886",
+        "schemas/known_layers.yaml:944",
         (
             Way(
-                "schemas/known_layers.yaml:888",
+                "schemas/known_layers.yaml:946",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3168,32 +3168,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:897",
+                        "schemas/known_layers.yaml:955",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:898",
+                        "schemas/known_layers.yaml:956",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:899",
+                        "schemas/known_layers.yaml:957",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:900",
+                        "schemas/known_layers.yaml:958",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:901",
+                        "schemas/known_layers.yaml:959",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:902",
+                        "schemas/known_layers.yaml:960",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3221,10 +3221,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2833",
+        "schemas/known_layers.yaml:2933",
         (
             Way(
-                "schemas/known_layers.yaml:2835",
+                "schemas/known_layers.yaml:2935",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3233,17 +3233,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2836",
+                        "schemas/known_layers.yaml:2936",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2837",
+                        "schemas/known_layers.yaml:2937",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2838",
+                        "schemas/known_layers.yaml:2938",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

@@ -129,18 +129,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1565",
+        "schemas/known_layers.yaml:1623",
         (
             Way(
-                "schemas/known_layers.yaml:1566",
+                "schemas/known_layers.yaml:1624",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1566",
+                        "schemas/known_layers.yaml:1624",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1568",
+                        "schemas/known_layers.yaml:1626",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -896,18 +896,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1581",
+        "schemas/known_layers.yaml:1639",
         (
             Way(
-                "schemas/known_layers.yaml:1582",
+                "schemas/known_layers.yaml:1640",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1582",
+                        "schemas/known_layers.yaml:1640",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1584",
+                        "schemas/known_layers.yaml:1642",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1616,12 +1616,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1485",
+        "schemas/known_layers.yaml:1543",
         (
             Way(
-                "schemas/known_layers.yaml:1486",
+                "schemas/known_layers.yaml:1544",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1486", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1706,12 +1706,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:558",
+        "schemas/known_layers.yaml:616",
         (
             Way(
-                "schemas/known_layers.yaml:559",
+                "schemas/known_layers.yaml:617",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:559", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:617", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
         ),
     ),
@@ -1732,14 +1732,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1742",
+        "schemas/known_layers.yaml:1800",
         (
             Way(
-                "schemas/known_layers.yaml:1743",
+                "schemas/known_layers.yaml:1801",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1744",
+                        "schemas/known_layers.yaml:1802",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1748,14 +1748,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1827",
+        "schemas/known_layers.yaml:1885",
         (
             Way(
-                "schemas/known_layers.yaml:1828",
+                "schemas/known_layers.yaml:1886",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1829",
+                        "schemas/known_layers.yaml:1887",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1764,12 +1764,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1858",
-        (Way("schemas/known_layers.yaml:1859", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1944",
+        (Way("schemas/known_layers.yaml:1945", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2356",
-        (Way("schemas/known_layers.yaml:2357", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2456",
+        (Way("schemas/known_layers.yaml:2457", layers=("ROIPooling",)),),
     ),
 }
 
@@ -1968,10 +1968,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:589",
+        "schemas/known_layers.yaml:647",
         (
             Way(
-                "schemas/known_layers.yaml:591",
+                "schemas/known_layers.yaml:649",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2197,7 +2197,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1554",
+        "schemas/known_layers.yaml:1612",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2287,7 +2287,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1562",
+                "schemas/known_layers.yaml:1620",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2445,20 +2445,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:533",
+        "schemas/known_layers.yaml:591",
         (
             Way(
-                "schemas/known_layers.yaml:535",
+                "schemas/known_layers.yaml:593",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:538",
+                        "schemas/known_layers.yaml:596",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:540", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:598", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:542",
+                        "schemas/known_layers.yaml:600",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -2468,14 +2468,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1476",
+        "schemas/known_layers.yaml:1534",
         (
             Way(
-                "schemas/known_layers.yaml:1478",
+                "schemas/known_layers.yaml:1536",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1481",
+                        "schemas/known_layers.yaml:1539",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2485,20 +2485,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1235",
+        "schemas/known_layers.yaml:1293",
         (
             Way(
-                "schemas/known_layers.yaml:1237",
+                "schemas/known_layers.yaml:1295",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1241",
+                        "schemas/known_layers.yaml:1299",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1243",
+                        "schemas/known_layers.yaml:1301",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2508,10 +2508,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1711",
+        "schemas/known_layers.yaml:1769",
         (
             Way(
-                "schemas/known_layers.yaml:1713",
+                "schemas/known_layers.yaml:1771",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2519,27 +2519,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1719",
+                        "schemas/known_layers.yaml:1777",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1721",
+                        "schemas/known_layers.yaml:1779",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1723",
+                        "schemas/known_layers.yaml:1781",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1725",
+                        "schemas/known_layers.yaml:1783",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1727",
+                        "schemas/known_layers.yaml:1785",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2549,42 +2549,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1815",
+        "schemas/known_layers.yaml:1873",
         (
             Way(
-                "schemas/known_layers.yaml:1822",
+                "schemas/known_layers.yaml:1880",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1822", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1880", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1824",
+                "schemas/known_layers.yaml:1882",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1824", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1882", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1819",
+                "schemas/known_layers.yaml:1877",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1820",
+                "schemas/known_layers.yaml:1878",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         (
             Way(
-                "schemas/known_layers.yaml:1853",
+                "schemas/known_layers.yaml:1939",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1855",
+                        "schemas/known_layers.yaml:1941",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2593,19 +2593,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2348",
+        "schemas/known_layers.yaml:2448",
         (
             Way(
-                "schemas/known_layers.yaml:2350",
+                "schemas/known_layers.yaml:2450",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2352",
+                        "schemas/known_layers.yaml:2452",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2353",
+                        "schemas/known_layers.yaml:2453",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2791,7 +2791,7 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("RMSNormalization", "bvlc/mapping.yaml:1430", "unknown layer type 'Reduction'"),
     Dropped("RNN", "bvlc/mapping.yaml:1458", "unknown layer type 'Reduction'"),
     Dropped("Tile", "bvlc/mapping.yaml:1626", "unknown layer type 'Tile'"),
-    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:570", "unknown value of code_type 'CORNER_SIZE'"),
+    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:628", "unknown value of code_type 'CORNER_SIZE'"),
 )
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml

@@ -228,7 +228,7 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (schemas/known_layers.yaml:589)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:647)."""
     bottom = r.one_bottom()
     dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
     scale_train = param.scale_train if param.scale_train is not None else True
@@ -452,7 +452,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1554)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1612)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -501,7 +501,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1562")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1620")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -554,7 +554,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1554")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1612")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -722,7 +722,7 @@ def read_tan_h(r: Read, param: layers.TanH) -> None:
 
 
 def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
-    """What layer DetectionOutput computes (schemas/known_layers.yaml:533)."""
+    """What layer DetectionOutput computes (schemas/known_layers.yaml:591)."""
     bottoms = r.bottoms
     num_classes = param.num_classes if param.num_classes is not None else 0
     share_location = param.share_location if param.share_location is not None else True
@@ -735,19 +735,19 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
     if not 3 <= len(bottoms) <= 4:
         raise Refused(
             "three bottoms are due: locations, confidences and default boxes",
-            "schemas/known_layers.yaml:538",
+            "schemas/known_layers.yaml:596",
         )
     if param.num_classes is None:
-        raise Refused("num_classes is due", "schemas/known_layers.yaml:540")
+        raise Refused("num_classes is due", "schemas/known_layers.yaml:598")
     if not or_default(nms_param.nms_threshold, 0.3) >= 0:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:542",
+            "schemas/known_layers.yaml:600",
         )
     if not 0 < or_default(nms_param.eta, 1.0) <= 1:
         raise Refused(
             "nms_threshold must not be negative, and eta lie above 0 and up to 1",
-            "schemas/known_layers.yaml:542",
+            "schemas/known_layers.yaml:600",
         )
     r.top(
         0,
@@ -770,16 +770,16 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1476)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1534)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1481")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1539")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1235)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1293)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -787,9 +787,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1241")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1299")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1243")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1301")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -812,7 +812,7 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1711)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1769)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -828,23 +828,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1719")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1777")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1721")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1779")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1721")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1779")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1723")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1781")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1725")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1783")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1725")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1783")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1727")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1785")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1727")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1785")
     r.top(
         0,
         r.value(
@@ -865,7 +865,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1815)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1873)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -879,12 +879,12 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1819",
+            "schemas/known_layers.yaml:1877",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1820")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1878")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1820")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1878")
     if len(tops) == 1:
         r.top(
             0,
@@ -922,17 +922,17 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1815")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1873")
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1851)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1937)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1855")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
     r.top(
         0,
         r.value(
@@ -947,17 +947,17 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2348)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2448)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2352")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2452")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2353")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2453")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2353")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2453")
     r.top(
         0,
         r.value(
@@ -1022,7 +1022,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Dropout": Reader(
         read_dropout,
-        "schemas/known_layers.yaml:589",
+        "schemas/known_layers.yaml:647",
         ("dropout_ratio", "scale_train"),
         ("dropout_ratio",),
     ),
@@ -1069,7 +1069,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1554",
+        "schemas/known_layers.yaml:1612",
         (
             "pool",
             "kernel_size",
@@ -1104,7 +1104,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "DetectionOutput": Reader(
         read_detection_output,
-        "schemas/known_layers.yaml:533",
+        "schemas/known_layers.yaml:591",
         (
             "num_classes",
             "share_location",
@@ -1117,16 +1117,16 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("save_output_param", "transform_param"),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1476", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1534", ("order",), ()),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1235",
+        "schemas/known_layers.yaml:1293",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1711",
+        "schemas/known_layers.yaml:1769",
         (
             "min_size",
             "max_size",
@@ -1146,7 +1146,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1815",
+        "schemas/known_layers.yaml:1873",
         (
             "feat_stride",
             "base_size",
@@ -1161,13 +1161,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2348",
+        "schemas/known_layers.yaml:2448",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

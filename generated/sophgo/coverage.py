@@ -164,30 +164,30 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("sophgo/mapping.yaml:54", "axes == 2 and not counted"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1566",
+                "schemas/known_layers.yaml:1624",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1566",
+                        "schemas/known_layers.yaml:1624",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1568",
+                        "schemas/known_layers.yaml:1626",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1533",
+                "schemas/known_layers.yaml:1591",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1533",
+                        "schemas/known_layers.yaml:1591",
                         "count_include_pad == 0 and len(kernel_shape) == 2 and dilations == ones(2) and pads != zeros(4)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1535",
+                        "schemas/known_layers.yaml:1593",
                         "caffe_windows_inside(X.shape[2:], kernel_shape, strides, pads[:2]) and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) == Y.shape[2:]",
                         "Caffe would compute another number of windows",
                     ),
@@ -328,12 +328,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2790",
+        "schemas/known_layers.yaml:2890",
         (
             Way(
-                "schemas/known_layers.yaml:2791",
+                "schemas/known_layers.yaml:2891",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2791", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2891", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -383,14 +383,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2045",
+        "schemas/known_layers.yaml:2131",
         (
             Way(
-                "schemas/known_layers.yaml:2046",
+                "schemas/known_layers.yaml:2132",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2046",
+                        "schemas/known_layers.yaml:2132",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1052,18 +1052,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1581",
+        "schemas/known_layers.yaml:1639",
         (
             Way(
-                "schemas/known_layers.yaml:1582",
+                "schemas/known_layers.yaml:1640",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1582",
+                        "schemas/known_layers.yaml:1640",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1584",
+                        "schemas/known_layers.yaml:1642",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1304,10 +1304,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1388",
+        "schemas/known_layers.yaml:1446",
         (
             Way(
-                "schemas/known_layers.yaml:1389",
+                "schemas/known_layers.yaml:1447",
                 layers=("Padding",),
                 let=(
                     ("each", "pad_pairs(pads, axes, data.rank)"),
@@ -1315,14 +1315,14 @@ OPS: Final[Mapping[str, Entry]] = {
                     ("number", "constant_value if has(constant_value) else 0.0"),
                 ),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1393", 'mode == "constant" and data.rank == 4'),
+                    Condition("schemas/known_layers.yaml:1451", 'mode == "constant" and data.rank == 4'),
                     Condition(
-                        "schemas/known_layers.yaml:1395",
+                        "schemas/known_layers.yaml:1453",
                         "each[:2] == [(0, 0), (0, 0)] and min(sides) >= 0",
                         "height and width are padded here alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1396",
+                        "schemas/known_layers.yaml:1454",
                         "abs(number) < 2 ** 24 and int(number) == number",
                         "the padding is a whole number here",
                     ),
@@ -1678,16 +1678,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2297",
+        "schemas/known_layers.yaml:2383",
         (
             Way(
-                "schemas/known_layers.yaml:2298",
+                "schemas/known_layers.yaml:2384",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2301", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2387", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2303",
+                        "schemas/known_layers.yaml:2389",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1886,12 +1886,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1485",
+        "schemas/known_layers.yaml:1543",
         (
             Way(
-                "schemas/known_layers.yaml:1486",
+                "schemas/known_layers.yaml:1544",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1486", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1976,41 +1976,41 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2152",
-        (Way("schemas/known_layers.yaml:2153", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:2238",
+        (Way("schemas/known_layers.yaml:2239", layers=("Reorg",)),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2581",
-        (Way("schemas/known_layers.yaml:2582", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2681",
+        (Way("schemas/known_layers.yaml:2682", layers=("Swish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1858",
-        (Way("schemas/known_layers.yaml:1859", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1944",
+        (Way("schemas/known_layers.yaml:1945", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:907",
+        "schemas/known_layers.yaml:965",
         (
             Way(
-                "schemas/known_layers.yaml:908",
+                "schemas/known_layers.yaml:966",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:908",
+                        "schemas/known_layers.yaml:966",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2795",
+                "schemas/known_layers.yaml:2895",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2795",
+                        "schemas/known_layers.yaml:2895",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2799",
+                        "schemas/known_layers.yaml:2899",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2019,18 +2019,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2412",
-        (Way("schemas/known_layers.yaml:2412", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2512",
+        (Way("schemas/known_layers.yaml:2512", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1742",
+        "schemas/known_layers.yaml:1800",
         (
             Way(
-                "schemas/known_layers.yaml:1743",
+                "schemas/known_layers.yaml:1801",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1744",
+                        "schemas/known_layers.yaml:1802",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -2039,29 +2039,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:558",
+        "schemas/known_layers.yaml:616",
         (
             Way(
-                "schemas/known_layers.yaml:559",
+                "schemas/known_layers.yaml:617",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:559", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(Condition("schemas/known_layers.yaml:617", 'code in ("CORNER", "CENTER_SIZE")'),),
             ),
             Way(
-                "schemas/known_layers.yaml:570",
+                "schemas/known_layers.yaml:628",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:570", 'code == "CORNER_SIZE"'),),
+                conditions=(Condition("schemas/known_layers.yaml:628", 'code == "CORNER_SIZE"'),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1253",
+        "schemas/known_layers.yaml:1311",
         (
             Way(
-                "schemas/known_layers.yaml:1254",
+                "schemas/known_layers.yaml:1312",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1254",
+                        "schemas/known_layers.yaml:1312",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2069,8 +2069,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Mish": Entry(
-        "schemas/known_layers.yaml:1159",
-        (Way("schemas/known_layers.yaml:1159", layers=("Mish",)),),
+        "schemas/known_layers.yaml:1217",
+        (Way("schemas/known_layers.yaml:1217", layers=("Mish",)),),
     ),
     "caffe.RegionsAbove": Entry("sophgo/mapping.yaml:62", (Way("sophgo/mapping.yaml:63", layers=("Proposal",)),)),
     "caffe.FrcnDetection": Entry(
@@ -2693,10 +2693,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1529",
+                "schemas/known_layers.yaml:1587",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1529", 'pool == "AVE" and not avg_include_pad'),
+                    Condition("schemas/known_layers.yaml:1587", 'pool == "AVE" and not avg_include_pad'),
                 ),
             ),
             Way(
@@ -2787,7 +2787,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1562",
+                "schemas/known_layers.yaml:1620",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3061,33 +3061,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2143",
+        "schemas/known_layers.yaml:2229",
         (
             Way(
-                "schemas/known_layers.yaml:2145",
+                "schemas/known_layers.yaml:2231",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2148", "stride > 0", "stride is due"),
-                    Condition("schemas/known_layers.yaml:2149", "not reverse", "reverse is not known"),
+                    Condition("schemas/known_layers.yaml:2234", "stride > 0", "stride is due"),
+                    Condition("schemas/known_layers.yaml:2235", "not reverse", "reverse is not known"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2574",
-        (Way("schemas/known_layers.yaml:2577", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2674",
+        (Way("schemas/known_layers.yaml:2677", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1851",
+        "schemas/known_layers.yaml:1937",
         (
             Way(
-                "schemas/known_layers.yaml:1853",
+                "schemas/known_layers.yaml:1939",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1855",
+                        "schemas/known_layers.yaml:1941",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3096,21 +3096,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2767",
+        "schemas/known_layers.yaml:2867",
         (
             Way(
-                "schemas/known_layers.yaml:2777",
+                "schemas/known_layers.yaml:2877",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
-                conditions=(Condition("schemas/known_layers.yaml:2777", "len(bottoms) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:2877", "len(bottoms) == 2"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2782",
+                "schemas/known_layers.yaml:2882",
                 rewrite='tops[0] = Resize(bottoms[0], scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2782", "len(bottoms) == 1"),
+                    Condition("schemas/known_layers.yaml:2882", "len(bottoms) == 1"),
                     Condition(
-                        "schemas/known_layers.yaml:2786",
+                        "schemas/known_layers.yaml:2886",
                         "sizes == [n * scale for n in bottoms[0].shape[2:]]",
                         "one bottom is repeated by scale alone",
                     ),
@@ -3125,22 +3125,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2771",
+                "schemas/known_layers.yaml:2871",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2772",
+                "schemas/known_layers.yaml:2872",
                 "not pad_out_h and not pad_out_w",
                 "pad_out_h and pad_out_w are not known",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:886",
+        "schemas/known_layers.yaml:944",
         (
             Way(
-                "schemas/known_layers.yaml:888",
+                "schemas/known_layers.yaml:946",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3150,32 +3150,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:897",
+                        "schemas/known_layers.yaml:955",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:898",
+                        "schemas/known_layers.yaml:956",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:899",
+                        "schemas/known_layers.yaml:957",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:900",
+                        "schemas/known_layers.yaml:958",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:901",
+                        "schemas/known_layers.yaml:959",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:902",
+                        "schemas/known_layers.yaml:960",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3215,15 +3215,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("c", "[bottom.shape[1]]"), ("behind", "c + ones(bottom.rank - 2)")),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2399",
+        "schemas/known_layers.yaml:2499",
         (
             Way(
-                "schemas/known_layers.yaml:2401",
+                "schemas/known_layers.yaml:2501",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2407",
+                        "schemas/known_layers.yaml:2507",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3251,14 +3251,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Padding": Entry(
-        "schemas/known_layers.yaml:1380",
+        "schemas/known_layers.yaml:1438",
         (
             Way(
-                "schemas/known_layers.yaml:1382",
+                "schemas/known_layers.yaml:1440",
                 rewrite="tops[0] = Pad(bottom, pads=[0, 0, pad_t, pad_l, 0, 0, pad_b, pad_r], constant_value=float(pad_value))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1385",
+                        "schemas/known_layers.yaml:1443",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3268,14 +3268,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2035",
+        "schemas/known_layers.yaml:2121",
         (
             Way(
-                "schemas/known_layers.yaml:2038",
+                "schemas/known_layers.yaml:2124",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2042",
+                        "schemas/known_layers.yaml:2128",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3285,14 +3285,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1476",
+        "schemas/known_layers.yaml:1534",
         (
             Way(
-                "schemas/known_layers.yaml:1478",
+                "schemas/known_layers.yaml:1536",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1481",
+                        "schemas/known_layers.yaml:1539",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3302,10 +3302,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1711",
+        "schemas/known_layers.yaml:1769",
         (
             Way(
-                "schemas/known_layers.yaml:1713",
+                "schemas/known_layers.yaml:1771",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3313,27 +3313,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1719",
+                        "schemas/known_layers.yaml:1777",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1721",
+                        "schemas/known_layers.yaml:1779",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1723",
+                        "schemas/known_layers.yaml:1781",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1725",
+                        "schemas/known_layers.yaml:1783",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1727",
+                        "schemas/known_layers.yaml:1785",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3343,20 +3343,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:533",
+        "schemas/known_layers.yaml:591",
         (
             Way(
-                "schemas/known_layers.yaml:535",
+                "schemas/known_layers.yaml:593",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:538",
+                        "schemas/known_layers.yaml:596",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:540", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:598", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:542",
+                        "schemas/known_layers.yaml:600",
                         "nms_param.nms_threshold >= 0 and 0 < nms_param.eta <= 1",
                         "nms_threshold must not be negative, and eta lie above 0 and up to 1",
                     ),
@@ -3366,20 +3366,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1235",
+        "schemas/known_layers.yaml:1293",
         (
             Way(
-                "schemas/known_layers.yaml:1237",
+                "schemas/known_layers.yaml:1295",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1241",
+                        "schemas/known_layers.yaml:1299",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1243",
+                        "schemas/known_layers.yaml:1301",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3389,19 +3389,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Mish": Entry(
-        "schemas/known_layers.yaml:1156",
-        (Way("schemas/known_layers.yaml:1158", rewrite="tops[0] = Mish(bottom)"),),
+        "schemas/known_layers.yaml:1214",
+        (Way("schemas/known_layers.yaml:1216", rewrite="tops[0] = Mish(bottom)"),),
         witness="tpu_mlir",
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1040",
+        "schemas/known_layers.yaml:1098",
         (
             Way(
-                "schemas/known_layers.yaml:1042",
+                "schemas/known_layers.yaml:1100",
                 rewrite="a = Reshape(bottoms[0], shape=[dim_1, dim_2])\nb = Reshape(bottoms[1], shape=[dim_3, dim_2])\ntops[0] = MatMul(a, Transpose(b, perm=[1, 0]))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1044",
+                        "schemas/known_layers.yaml:1102",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3411,10 +3411,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2289",
+        "schemas/known_layers.yaml:2375",
         (
             Way(
-                "schemas/known_layers.yaml:2291",
+                "schemas/known_layers.yaml:2377",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),

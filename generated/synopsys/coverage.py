@@ -184,15 +184,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1566",
+                "schemas/known_layers.yaml:1624",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1566",
+                        "schemas/known_layers.yaml:1624",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1568",
+                        "schemas/known_layers.yaml:1626",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -331,12 +331,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2848",
+        "schemas/known_layers.yaml:2948",
         (
             Way(
-                "schemas/known_layers.yaml:2849",
+                "schemas/known_layers.yaml:2949",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2849", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2949", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -469,11 +469,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:494",
+                "schemas/known_layers.yaml:552",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:494",
+                        "schemas/known_layers.yaml:552",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -551,14 +551,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:665",
+        "schemas/known_layers.yaml:723",
         (
             Way(
-                "schemas/known_layers.yaml:666",
+                "schemas/known_layers.yaml:724",
                 layers=("Div",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:666",
+                        "schemas/known_layers.yaml:724",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -741,14 +741,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:723",
+        "schemas/known_layers.yaml:781",
         (
             Way(
-                "schemas/known_layers.yaml:724",
+                "schemas/known_layers.yaml:782",
                 layers=("Gemm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:724",
+                        "schemas/known_layers.yaml:782",
                         "has(C) and not is_constant(A) and not is_constant(B) and not is_constant(C) and C.shape == Y.shape",
                     ),
                 ),
@@ -871,9 +871,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:758",
+        "schemas/known_layers.yaml:816",
         (
-            Way("schemas/known_layers.yaml:759", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:817", layers=("HardSigmoid",)),
             Way("bvlc_master/mapping.yaml:11", layers=("Power", "Clip")),
             Way("bvlc/mapping.yaml:805", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
@@ -904,14 +904,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LayerNormalization": Entry(
-        "schemas/known_layers.yaml:956",
+        "schemas/known_layers.yaml:1014",
         (
             Way(
-                "schemas/known_layers.yaml:957",
+                "schemas/known_layers.yaml:1015",
                 layers=("LayerNorm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:957",
+                        "schemas/known_layers.yaml:1015",
                         "axis in [1, 1 - X.rank] and is_constant(Scale)",
                     ),
                 ),
@@ -967,14 +967,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry("bvlc/mapping.yaml:945", (Way("bvlc/mapping.yaml:946", hook="lstm"),)),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1066",
+        "schemas/known_layers.yaml:1124",
         (
             Way(
-                "schemas/known_layers.yaml:1067",
+                "schemas/known_layers.yaml:1125",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1067",
+                        "schemas/known_layers.yaml:1125",
                         "not is_constant(A) and not is_constant(B) and A.rank == B.rank and A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
                     ),
                 ),
@@ -1044,14 +1044,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Max": Entry(
-        "schemas/known_layers.yaml:1103",
+        "schemas/known_layers.yaml:1161",
         (
             Way(
-                "schemas/known_layers.yaml:1104",
+                "schemas/known_layers.yaml:1162",
                 layers=("Maximum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1104",
+                        "schemas/known_layers.yaml:1162",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1152,15 +1152,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1582",
+                "schemas/known_layers.yaml:1640",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1582",
+                        "schemas/known_layers.yaml:1640",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1584",
+                        "schemas/known_layers.yaml:1642",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1268,14 +1268,14 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1104", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "schemas/known_layers.yaml:1116",
+        "schemas/known_layers.yaml:1174",
         (
             Way(
-                "schemas/known_layers.yaml:1117",
+                "schemas/known_layers.yaml:1175",
                 layers=("Minimum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1117",
+                        "schemas/known_layers.yaml:1175",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1421,29 +1421,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1138",
+        "schemas/known_layers.yaml:1196",
         (
             Way(
-                "schemas/known_layers.yaml:1139",
+                "schemas/known_layers.yaml:1197",
                 layers=("MirrorPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1139", 'mode in ["reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1197", 'mode in ["reflect", "edge"]'),
                     Condition(
-                        "schemas/known_layers.yaml:1143",
+                        "schemas/known_layers.yaml:1201",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1340",
+                "schemas/known_layers.yaml:1398",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1340", 'mode == "constant"'),
+                    Condition("schemas/known_layers.yaml:1398", 'mode == "constant"'),
                     Condition(
-                        "schemas/known_layers.yaml:1344",
+                        "schemas/known_layers.yaml:1402",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
@@ -1546,12 +1546,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Reciprocal": Entry("bvlc/mapping.yaml:1278", (Way("bvlc/mapping.yaml:1279", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1872",
+        "schemas/known_layers.yaml:1958",
         (
             Way(
-                "schemas/known_layers.yaml:1873",
+                "schemas/known_layers.yaml:1959",
                 layers=("ReduceL1",),
-                conditions=(Condition("schemas/known_layers.yaml:1873", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1959", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1287",
@@ -1582,12 +1582,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:1936",
+        "schemas/known_layers.yaml:2022",
         (
             Way(
-                "schemas/known_layers.yaml:1937",
+                "schemas/known_layers.yaml:2023",
                 layers=("ReduceMax",),
-                conditions=(Condition("schemas/known_layers.yaml:1937", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2023", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1313",
@@ -1619,12 +1619,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1309", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:1952",
+        "schemas/known_layers.yaml:2038",
         (
             Way(
-                "schemas/known_layers.yaml:1953",
+                "schemas/known_layers.yaml:2039",
                 layers=("ReduceMean",),
-                conditions=(Condition("schemas/known_layers.yaml:1953", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2039", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1341",
@@ -1686,12 +1686,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1337", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:1968",
+        "schemas/known_layers.yaml:2054",
         (
             Way(
-                "schemas/known_layers.yaml:1969",
+                "schemas/known_layers.yaml:2055",
                 layers=("ReduceMin",),
-                conditions=(Condition("schemas/known_layers.yaml:1969", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2055", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1371",
@@ -1700,12 +1700,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:2000",
+        "schemas/known_layers.yaml:2086",
         (
             Way(
-                "schemas/known_layers.yaml:2001",
+                "schemas/known_layers.yaml:2087",
                 layers=("ReduceSum",),
-                conditions=(Condition("schemas/known_layers.yaml:2001", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2087", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1378",
@@ -1824,17 +1824,17 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2499",
+        "schemas/known_layers.yaml:2599",
         (
             Way(
-                "schemas/known_layers.yaml:2500",
+                "schemas/known_layers.yaml:2600",
                 layers=("StridedSlice",),
                 let=(
                     ("cut", "slice_axes(axes, len(starts))"),
                     ("stride", "steps_of(starts, steps)"),
                     ("first", "[n + data.shape[axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut)]"),
                 ),
-                conditions=(Condition("schemas/known_layers.yaml:2504", "min(stride) > 0 and min(first) >= 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2604", "min(stride) > 0 and min(first) >= 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1504",
@@ -1897,9 +1897,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Softmax": Entry("bvlc/mapping.yaml:1548", (Way("bvlc/mapping.yaml:1549", layers=("Softmax",)),)),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2426",
+        "schemas/known_layers.yaml:2526",
         (
-            Way("schemas/known_layers.yaml:2426", layers=("Softplus",)),
+            Way("schemas/known_layers.yaml:2526", layers=("Softplus",)),
             Way("bvlc/mapping.yaml:1554", layers=("BNLL",)),
         ),
     ),
@@ -1915,12 +1915,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sqrt": Entry("bvlc/mapping.yaml:1566", (Way("bvlc/mapping.yaml:1567", layers=("Power",)),)),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2461",
+        "schemas/known_layers.yaml:2561",
         (
             Way(
-                "schemas/known_layers.yaml:2462",
+                "schemas/known_layers.yaml:2562",
                 layers=("Squeeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2462", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2562", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1572",
@@ -1929,14 +1929,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2517",
+        "schemas/known_layers.yaml:2617",
         (
             Way(
-                "schemas/known_layers.yaml:2518",
+                "schemas/known_layers.yaml:2618",
                 layers=("Sub",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2518",
+                        "schemas/known_layers.yaml:2618",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -2050,12 +2050,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1485",
+        "schemas/known_layers.yaml:1543",
         (
             Way(
-                "schemas/known_layers.yaml:1486",
+                "schemas/known_layers.yaml:1544",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1486", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -2076,10 +2076,10 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:683",
+        "schemas/known_layers.yaml:741",
         (
             Way(
-                "schemas/known_layers.yaml:684",
+                "schemas/known_layers.yaml:742",
                 layers=("ExpandDimsND",),
                 let=(("sorted", "normal_axes(axes, expanded.rank)"),),
             ),
@@ -2145,8 +2145,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2581",
-        (Way("schemas/known_layers.yaml:2582", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2681",
+        (Way("schemas/known_layers.yaml:2682", layers=("Swish",)),),
     ),
     "Atan": Entry(
         "schemas/known_layers.yaml:19",
@@ -2157,45 +2157,45 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:214", layers=("Ceil",)),),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:694",
-        (Way("schemas/known_layers.yaml:694", layers=("Floor",)),),
+        "schemas/known_layers.yaml:752",
+        (Way("schemas/known_layers.yaml:752", layers=("Floor",)),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:779",
-        (Way("schemas/known_layers.yaml:779", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:837",
+        (Way("schemas/known_layers.yaml:837", layers=("HardSwish",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:475",
+        "schemas/known_layers.yaml:533",
         (
             Way(
-                "schemas/known_layers.yaml:476",
+                "schemas/known_layers.yaml:534",
                 layers=("DepthToSpace",),
-                conditions=(Condition("schemas/known_layers.yaml:476", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:534", 'mode == "DCR"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2108",
+                "schemas/known_layers.yaml:2194",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2108", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2194", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:2364",
-        (Way("schemas/known_layers.yaml:2364", layers=("Round",)),),
+        "schemas/known_layers.yaml:2464",
+        (Way("schemas/known_layers.yaml:2464", layers=("Round",)),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2419",
-        (Way("schemas/known_layers.yaml:2419", layers=("Sin",)),),
+        "schemas/known_layers.yaml:2519",
+        (Way("schemas/known_layers.yaml:2519", layers=("Sin",)),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2433",
-        (Way("schemas/known_layers.yaml:2433", layers=("Softsign",)),),
+        "schemas/known_layers.yaml:2533",
+        (Way("schemas/known_layers.yaml:2533", layers=("Softsign",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2229",
+        "schemas/known_layers.yaml:2315",
         (
             Way(
-                "schemas/known_layers.yaml:2230",
+                "schemas/known_layers.yaml:2316",
                 layers=("ResizeBilinear",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners"'),
@@ -2204,13 +2204,13 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2234",
+                        "schemas/known_layers.yaml:2320",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and antialias == 0 and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2273",
+                "schemas/known_layers.yaml:2359",
                 layers=("ResizeNearestNeighbor",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"'),
@@ -2219,33 +2219,33 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2277",
+                        "schemas/known_layers.yaml:2363",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2696",
+                "schemas/known_layers.yaml:2796",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2696",
+                        "schemas/known_layers.yaml:2796",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2700",
+                        "schemas/known_layers.yaml:2800",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:908",
+                "schemas/known_layers.yaml:966",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:908",
+                        "schemas/known_layers.yaml:966",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2253,19 +2253,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2412",
-        (Way("schemas/known_layers.yaml:2412", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2512",
+        (Way("schemas/known_layers.yaml:2512", layers=("ShuffleChannel",)),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:989",
+        "schemas/known_layers.yaml:1047",
         (
-            Way("schemas/known_layers.yaml:990", layers=("LpNormalization",)),
+            Way("schemas/known_layers.yaml:1048", layers=("LpNormalization",)),
             Way(
-                "schemas/known_layers.yaml:1254",
+                "schemas/known_layers.yaml:1312",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1254",
+                        "schemas/known_layers.yaml:1312",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2273,54 +2273,54 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2446",
-        (Way("schemas/known_layers.yaml:2447", layers=("SpaceToDepth",)),),
+        "schemas/known_layers.yaml:2546",
+        (Way("schemas/known_layers.yaml:2547", layers=("SpaceToDepth",)),),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:1984",
+        "schemas/known_layers.yaml:2070",
         (
             Way(
-                "schemas/known_layers.yaml:1985",
+                "schemas/known_layers.yaml:2071",
                 layers=("ReduceProd",),
-                conditions=(Condition("schemas/known_layers.yaml:1985", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2071", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "Selu": Entry(
-        "schemas/known_layers.yaml:2390",
-        (Way("schemas/known_layers.yaml:2391", layers=("SeLU",)),),
+        "schemas/known_layers.yaml:2490",
+        (Way("schemas/known_layers.yaml:2491", layers=("SeLU",)),),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1888",
+        "schemas/known_layers.yaml:1974",
         (
             Way(
-                "schemas/known_layers.yaml:1889",
+                "schemas/known_layers.yaml:1975",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:1889", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1975", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ReduceLogSumExp": Entry(
-        "schemas/known_layers.yaml:1920",
+        "schemas/known_layers.yaml:2006",
         (
             Way(
-                "schemas/known_layers.yaml:1921",
+                "schemas/known_layers.yaml:2007",
                 layers=("ReduceLogsumexp",),
-                conditions=(Condition("schemas/known_layers.yaml:1921", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2007", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ThresholdedRelu": Entry(
-        "schemas/known_layers.yaml:2593",
-        (Way("schemas/known_layers.yaml:2594", layers=("ThresholdedReLU",)),),
+        "schemas/known_layers.yaml:2693",
+        (Way("schemas/known_layers.yaml:2694", layers=("ThresholdedReLU",)),),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:973",
-        (Way("schemas/known_layers.yaml:974", layers=("LogSoftmax",)),),
+        "schemas/known_layers.yaml:1031",
+        (Way("schemas/known_layers.yaml:1032", layers=("LogSoftmax",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2356",
-        (Way("schemas/known_layers.yaml:2357", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2456",
+        (Way("schemas/known_layers.yaml:2457", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2588,10 +2588,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:589",
+        "schemas/known_layers.yaml:647",
         (
             Way(
-                "schemas/known_layers.yaml:591",
+                "schemas/known_layers.yaml:649",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -3059,7 +3059,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1562",
+                "schemas/known_layers.yaml:1620",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3315,8 +3315,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2574",
-        (Way("schemas/known_layers.yaml:2577", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2674",
+        (Way("schemas/known_layers.yaml:2677", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -3358,10 +3358,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:213", rewrite="tops[0] = Ceil(bottom)"),),
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:484",
+        "schemas/known_layers.yaml:542",
         (
             Way(
-                "schemas/known_layers.yaml:487",
+                "schemas/known_layers.yaml:545",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -3399,7 +3399,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:491",
+                        "schemas/known_layers.yaml:549",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -3408,35 +3408,35 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:659",
+        "schemas/known_layers.yaml:717",
         (
             Way(
-                "schemas/known_layers.yaml:661",
+                "schemas/known_layers.yaml:719",
                 rewrite="tops[0] = Div(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:662", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:720", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:692",
-        (Way("schemas/known_layers.yaml:693", rewrite="tops[0] = Floor(bottom)"),),
+        "schemas/known_layers.yaml:750",
+        (Way("schemas/known_layers.yaml:751", rewrite="tops[0] = Floor(bottom)"),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:776",
-        (Way("schemas/known_layers.yaml:778", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:834",
+        (Way("schemas/known_layers.yaml:836", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "Maximum": Entry(
-        "schemas/known_layers.yaml:1097",
+        "schemas/known_layers.yaml:1155",
         (
             Way(
-                "schemas/known_layers.yaml:1099",
+                "schemas/known_layers.yaml:1157",
                 rewrite="tops[0] = Max(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1100",
+                        "schemas/known_layers.yaml:1158",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3445,14 +3445,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Minimum": Entry(
-        "schemas/known_layers.yaml:1110",
+        "schemas/known_layers.yaml:1168",
         (
             Way(
-                "schemas/known_layers.yaml:1112",
+                "schemas/known_layers.yaml:1170",
                 rewrite="tops[0] = Min(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1113",
+                        "schemas/known_layers.yaml:1171",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3461,20 +3461,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2085",
+        "schemas/known_layers.yaml:2171",
         (
             Way(
-                "schemas/known_layers.yaml:2098",
+                "schemas/known_layers.yaml:2184",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2098", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2184", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2100",
+                "schemas/known_layers.yaml:2186",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2100", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2186", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2102",
+                        "schemas/known_layers.yaml:2188",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3488,44 +3488,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2089", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2175", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2090",
+                "schemas/known_layers.yaml:2176",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2091",
+                "schemas/known_layers.yaml:2177",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:2362",
-        (Way("schemas/known_layers.yaml:2363", rewrite="tops[0] = Round(bottom)"),),
+        "schemas/known_layers.yaml:2462",
+        (Way("schemas/known_layers.yaml:2463", rewrite="tops[0] = Round(bottom)"),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2417",
-        (Way("schemas/known_layers.yaml:2418", rewrite="tops[0] = Sin(bottom)"),),
+        "schemas/known_layers.yaml:2517",
+        (Way("schemas/known_layers.yaml:2518", rewrite="tops[0] = Sin(bottom)"),),
     ),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2424",
-        (Way("schemas/known_layers.yaml:2425", rewrite="tops[0] = Softplus(bottom)"),),
+        "schemas/known_layers.yaml:2524",
+        (Way("schemas/known_layers.yaml:2525", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2431",
-        (Way("schemas/known_layers.yaml:2432", rewrite="tops[0] = Softsign(bottom)"),),
+        "schemas/known_layers.yaml:2531",
+        (Way("schemas/known_layers.yaml:2532", rewrite="tops[0] = Softsign(bottom)"),),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2511",
+        "schemas/known_layers.yaml:2611",
         (
             Way(
-                "schemas/known_layers.yaml:2513",
+                "schemas/known_layers.yaml:2613",
                 rewrite="tops[0] = Sub(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2514",
+                        "schemas/known_layers.yaml:2614",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3534,10 +3534,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:886",
+        "schemas/known_layers.yaml:944",
         (
             Way(
-                "schemas/known_layers.yaml:888",
+                "schemas/known_layers.yaml:946",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3547,32 +3547,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:897",
+                        "schemas/known_layers.yaml:955",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:898",
+                        "schemas/known_layers.yaml:956",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:899",
+                        "schemas/known_layers.yaml:957",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:900",
+                        "schemas/known_layers.yaml:958",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:901",
+                        "schemas/known_layers.yaml:959",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:902",
+                        "schemas/known_layers.yaml:960",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3582,15 +3582,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2399",
+        "schemas/known_layers.yaml:2499",
         (
             Way(
-                "schemas/known_layers.yaml:2401",
+                "schemas/known_layers.yaml:2501",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2407",
+                        "schemas/known_layers.yaml:2507",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3600,10 +3600,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2833",
+        "schemas/known_layers.yaml:2933",
         (
             Way(
-                "schemas/known_layers.yaml:2835",
+                "schemas/known_layers.yaml:2935",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3612,17 +3612,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2836",
+                        "schemas/known_layers.yaml:2936",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2837",
+                        "schemas/known_layers.yaml:2937",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2838",
+                        "schemas/known_layers.yaml:2938",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3631,14 +3631,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1476",
+        "schemas/known_layers.yaml:1534",
         (
             Way(
-                "schemas/known_layers.yaml:1478",
+                "schemas/known_layers.yaml:1536",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1481",
+                        "schemas/known_layers.yaml:1539",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3648,20 +3648,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1235",
+        "schemas/known_layers.yaml:1293",
         (
             Way(
-                "schemas/known_layers.yaml:1237",
+                "schemas/known_layers.yaml:1295",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1241",
+                        "schemas/known_layers.yaml:1299",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1243",
+                        "schemas/known_layers.yaml:1301",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3671,14 +3671,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:469",
+        "schemas/known_layers.yaml:527",
         (
             Way(
-                "schemas/known_layers.yaml:471",
+                "schemas/known_layers.yaml:529",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:472",
+                        "schemas/known_layers.yaml:530",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3687,15 +3687,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2687",
+        "schemas/known_layers.yaml:2787",
         (
             Way(
-                "schemas/known_layers.yaml:2689",
+                "schemas/known_layers.yaml:2789",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2690",
+                        "schemas/known_layers.yaml:2790",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3704,24 +3704,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeNearestNeighbor": Entry(
-        "schemas/known_layers.yaml:2255",
+        "schemas/known_layers.yaml:2341",
         (
             Way(
-                "schemas/known_layers.yaml:2265",
+                "schemas/known_layers.yaml:2351",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:2265", "align_corners"),),
+                conditions=(Condition("schemas/known_layers.yaml:2351", "align_corners"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2267",
+                "schemas/known_layers.yaml:2353",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:2267", "half_pixel_centers"),),
+                conditions=(Condition("schemas/known_layers.yaml:2353", "half_pixel_centers"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2269",
+                "schemas/known_layers.yaml:2355",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2269",
+                        "schemas/known_layers.yaml:2355",
                         "not align_corners and not half_pixel_centers",
                     ),
                 ),
@@ -3733,31 +3733,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2258",
+                "schemas/known_layers.yaml:2344",
                 'bottom.rank == 4 and (data_format == "NCHW" or data_format == "NHWC")',
                 "data_format must be NCHW or NHWC, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:2259",
+                "schemas/known_layers.yaml:2345",
                 "not (align_corners and half_pixel_centers)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:2260",
+                "schemas/known_layers.yaml:2346",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2440",
+        "schemas/known_layers.yaml:2540",
         (
             Way(
-                "schemas/known_layers.yaml:2442",
+                "schemas/known_layers.yaml:2542",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2443",
+                        "schemas/known_layers.yaml:2543",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3766,10 +3766,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1330",
+        "schemas/known_layers.yaml:1388",
         (
             Way(
-                "schemas/known_layers.yaml:1332",
+                "schemas/known_layers.yaml:1390",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3777,7 +3777,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1333",
+                        "schemas/known_layers.yaml:1391",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
@@ -3786,15 +3786,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Stack": Entry(
-        "schemas/known_layers.yaml:2471",
+        "schemas/known_layers.yaml:2571",
         (
             Way(
-                "schemas/known_layers.yaml:2473",
+                "schemas/known_layers.yaml:2573",
                 rewrite="tops[0] = Concat(*[Unsqueeze(b, axes=[along]) for b in bottoms], axis=along)",
                 let=(("along", "axis_of(axis, bottoms[0].rank + 1)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2474",
+                        "schemas/known_layers.yaml:2574",
                         "all([b.shape == bottoms[0].shape for b in bottoms])",
                         "all bottoms have one shape",
                     ),
@@ -3803,24 +3803,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeBilinear": Entry(
-        "schemas/known_layers.yaml:2214",
+        "schemas/known_layers.yaml:2300",
         (
             Way(
-                "schemas/known_layers.yaml:2224",
+                "schemas/known_layers.yaml:2310",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners" if align_corners else "half_pixel")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2224",
+                        "schemas/known_layers.yaml:2310",
                         "align_corners or half_pixel_centers or pytorch_half_pixel",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2226",
+                "schemas/known_layers.yaml:2312",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="asymmetric")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2226",
+                        "schemas/known_layers.yaml:2312",
                         "not align_corners and not half_pixel_centers and not pytorch_half_pixel",
                     ),
                 ),
@@ -3831,91 +3831,91 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2217",
+                "schemas/known_layers.yaml:2303",
                 'bottom.rank == 4 and data_format == "NCHW"',
                 "data_format must be NCHW, the order of Caffe's blobs, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:2218",
+                "schemas/known_layers.yaml:2304",
                 "not (align_corners and half_pixel_centers or align_corners and pytorch_half_pixel or half_pixel_centers and pytorch_half_pixel)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:2220",
+                "schemas/known_layers.yaml:2306",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:1994",
+        "schemas/known_layers.yaml:2080",
         (
             Way(
-                "schemas/known_layers.yaml:1996",
+                "schemas/known_layers.yaml:2082",
                 rewrite="tops[0] = ReduceSum(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1997", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2083", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:1930",
+        "schemas/known_layers.yaml:2016",
         (
             Way(
-                "schemas/known_layers.yaml:1932",
+                "schemas/known_layers.yaml:2018",
                 rewrite="tops[0] = ReduceMax(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1933", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2019", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:1962",
+        "schemas/known_layers.yaml:2048",
         (
             Way(
-                "schemas/known_layers.yaml:1964",
+                "schemas/known_layers.yaml:2050",
                 rewrite="tops[0] = ReduceMin(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1965", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2051", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:1978",
+        "schemas/known_layers.yaml:2064",
         (
             Way(
-                "schemas/known_layers.yaml:1980",
+                "schemas/known_layers.yaml:2066",
                 rewrite="tops[0] = ReduceProd(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1981", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2067", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:1946",
+        "schemas/known_layers.yaml:2032",
         (
             Way(
-                "schemas/known_layers.yaml:1948",
+                "schemas/known_layers.yaml:2034",
                 rewrite="tops[0] = ReduceMean(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1949", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2035", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "SeLU": Entry(
-        "schemas/known_layers.yaml:2386",
+        "schemas/known_layers.yaml:2486",
         (
             Way(
-                "schemas/known_layers.yaml:2388",
+                "schemas/known_layers.yaml:2488",
                 rewrite="tops[0] = Selu(bottom, alpha=alpha, gamma=lambda_)",
             ),
         ),
     ),
     "Unstack": Entry(
-        "schemas/known_layers.yaml:2630",
+        "schemas/known_layers.yaml:2730",
         (
             Way(
-                "schemas/known_layers.yaml:2632",
+                "schemas/known_layers.yaml:2732",
                 rewrite="tops = [Squeeze(Slice(bottom, starts=[i], ends=[i + 1], axes=[along]), axes=[along]) for i in range(len(tops))]",
                 let=(("along", "axis_of(axis, bottom.rank)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2635",
+                        "schemas/known_layers.yaml:2735",
                         "num in [0, bottom.shape[along]] and len(tops) == bottom.shape[along]",
                         "there is a top for each place along the axis",
                     ),
@@ -3924,10 +3924,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MirrorPad": Entry(
-        "schemas/known_layers.yaml:1126",
+        "schemas/known_layers.yaml:1184",
         (
             Way(
-                "schemas/known_layers.yaml:1128",
+                "schemas/known_layers.yaml:1186",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, mode=how, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3936,17 +3936,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1129",
+                        "schemas/known_layers.yaml:1187",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1130",
+                        "schemas/known_layers.yaml:1188",
                         'mode in ["CONSTANT", "REFLECT", "EDGE"]',
                         "mode is CONSTANT, REFLECT or EDGE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1131",
+                        "schemas/known_layers.yaml:1189",
                         'mode == "CONSTANT" or constant_values == 0',
                         "constant_values is for CONSTANT",
                     ),
@@ -3955,16 +3955,16 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ExpandDimsND": Entry(
-        "schemas/known_layers.yaml:674",
+        "schemas/known_layers.yaml:732",
         (
             Way(
-                "schemas/known_layers.yaml:676",
+                "schemas/known_layers.yaml:734",
                 rewrite="tops[0] = Unsqueeze(bottom, axes=add(places, [i for i in range(len(places))]))",
                 let=(("places", "[a if a >= 0 else a + bottom.rank + 1 for a in axis]"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:677", "len(axis) > 0", "axis is due"),
+                    Condition("schemas/known_layers.yaml:735", "len(axis) > 0", "axis is due"),
                     Condition(
-                        "schemas/known_layers.yaml:678",
+                        "schemas/known_layers.yaml:736",
                         "all([places[i] <= places[i + 1] for i in range(len(places) - 1)])",
                         "axis must rise",
                     ),
@@ -3973,29 +3973,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2455",
+        "schemas/known_layers.yaml:2555",
         (
             Way(
-                "schemas/known_layers.yaml:2457",
+                "schemas/known_layers.yaml:2557",
                 rewrite="tops[0] = Squeeze(bottom, axes=axis)",
-                conditions=(Condition("schemas/known_layers.yaml:2458", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2558", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "StridedSlice": Entry(
-        "schemas/known_layers.yaml:2492",
+        "schemas/known_layers.yaml:2592",
         (
             Way(
-                "schemas/known_layers.yaml:2494",
+                "schemas/known_layers.yaml:2594",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=end, axes=axes, steps=strides if len(strides) > 0 else ones(len(axes)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2495",
+                        "schemas/known_layers.yaml:2595",
                         "len(axes) > 0 and len(begin) == len(axes) and len(end) == len(axes) and len(strides) in [0, len(axes)]",
                         "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2496",
+                        "schemas/known_layers.yaml:2596",
                         "min(begin) >= 0",
                         "begin is counted from the front",
                     ),
@@ -4004,22 +4004,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Piece": Entry(
-        "schemas/known_layers.yaml:1495",
+        "schemas/known_layers.yaml:1553",
         (
             Way(
-                "schemas/known_layers.yaml:1497",
+                "schemas/known_layers.yaml:1555",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=ends, axes=[i for i in range(bottom.rank)])",
                 let=(
                     ("ends", "[b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape)]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1498",
+                        "schemas/known_layers.yaml:1556",
                         "len(begin) == bottom.rank and len(size) == bottom.rank",
                         "begin and size are due for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1499",
+                        "schemas/known_layers.yaml:1557",
                         "min(begin) >= 0 and all([n > 0 or n == -1 for n in size])",
                         "begin is not negative, size is positive, or -1 for all that is left",
                     ),
@@ -4028,10 +4028,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:711",
+        "schemas/known_layers.yaml:769",
         (
             Way(
-                "schemas/known_layers.yaml:713",
+                "schemas/known_layers.yaml:771",
                 rewrite="tops[0] = Gemm(bottoms[0], bottoms[1], bottoms[2], alpha=alpha, beta=beta, transA=transA, transB=transB)",
                 let=(
                     ("rows", "bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]"),
@@ -4039,17 +4039,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:717",
+                        "schemas/known_layers.yaml:775",
                         "len(bottoms) == 3 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices and what is added are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:718",
+                        "schemas/known_layers.yaml:776",
                         "transA <= 1 and transB <= 1",
                         "transA and transB are 0 or 1",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:719",
+                        "schemas/known_layers.yaml:777",
                         "bottoms[2].shape in [[rows, columns], [rows, 1], [1, columns], [1]]",
                         "what is added has the shape of the product, one of its sides, or is one number",
                     ),
@@ -4058,95 +4058,95 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1866",
+        "schemas/known_layers.yaml:1952",
         (
             Way(
-                "schemas/known_layers.yaml:1868",
+                "schemas/known_layers.yaml:1954",
                 rewrite="tops[0] = ReduceL1(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1869", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1955", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1882",
+        "schemas/known_layers.yaml:1968",
         (
             Way(
-                "schemas/known_layers.yaml:1884",
+                "schemas/known_layers.yaml:1970",
                 rewrite="tops[0] = ReduceL2(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1885", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1971", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceLogsumexp": Entry(
-        "schemas/known_layers.yaml:1914",
+        "schemas/known_layers.yaml:2000",
         (
             Way(
-                "schemas/known_layers.yaml:1916",
+                "schemas/known_layers.yaml:2002",
                 rewrite="tops[0] = ReduceLogSumExp(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1917", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2003", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:754",
+        "schemas/known_layers.yaml:812",
         (
             Way(
-                "schemas/known_layers.yaml:756",
+                "schemas/known_layers.yaml:814",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "ThresholdedReLU": Entry(
-        "schemas/known_layers.yaml:2590",
+        "schemas/known_layers.yaml:2690",
         (
             Way(
-                "schemas/known_layers.yaml:2591",
+                "schemas/known_layers.yaml:2691",
                 rewrite="tops[0] = ThresholdedRelu(bottom, alpha=alpha)",
             ),
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2312",
+        "schemas/known_layers.yaml:2398",
         (
             Way(
-                "schemas/known_layers.yaml:2314",
+                "schemas/known_layers.yaml:2400",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:2315", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2401", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:982",
+        "schemas/known_layers.yaml:1040",
         (
             Way(
-                "schemas/known_layers.yaml:984",
+                "schemas/known_layers.yaml:1042",
                 rewrite="tops[0] = LpNormalization(bottom, axis=axis_of(axis[0], bottom.rank), p=p)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:985", "len(axis) == 1", "one axis is due"),
-                    Condition("schemas/known_layers.yaml:986", "p in [1, 2]", "p is 1 or 2"),
+                    Condition("schemas/known_layers.yaml:1043", "len(axis) == 1", "one axis is due"),
+                    Condition("schemas/known_layers.yaml:1044", "p in [1, 2]", "p is 1 or 2"),
                 ),
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1054",
+        "schemas/known_layers.yaml:1112",
         (
             Way(
-                "schemas/known_layers.yaml:1056",
+                "schemas/known_layers.yaml:1114",
                 rewrite="a = Transpose(bottoms[0], perm=swap) if transpose_a else bottoms[0]\nb = Transpose(bottoms[1], perm=swap) if transpose_b else bottoms[1]\ntops[0] = MatMul(a, b)",
                 let=(
                     ("swap", "[i for i in range(bottoms[0].rank - 2)] + [bottoms[0].rank - 1, bottoms[0].rank - 2]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1057",
+                        "schemas/known_layers.yaml:1115",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank >= 2",
                         "two bottoms with as many axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1058",
+                        "schemas/known_layers.yaml:1116",
                         "bottoms[0].shape[:bottoms[0].rank - 2] == bottoms[1].shape[:bottoms[1].rank - 2]",
                         "the batches must be equal",
                     ),
@@ -4155,14 +4155,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "GatherV2": Entry(
-        "schemas/known_layers.yaml:701",
+        "schemas/known_layers.yaml:759",
         (
             Way(
-                "schemas/known_layers.yaml:703",
+                "schemas/known_layers.yaml:761",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=axis_of(axis, bottoms[0].rank))',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:704",
+                        "schemas/known_layers.yaml:762",
                         "len(bottoms) == 2 and not batch_flag",
                         "two bottoms are due, data and indices; batch_flag is not known",
                     ),
@@ -4171,28 +4171,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ScaledTanH": Entry(
-        "schemas/known_layers.yaml:2371",
+        "schemas/known_layers.yaml:2471",
         (
             Way(
-                "schemas/known_layers.yaml:2373",
+                "schemas/known_layers.yaml:2473",
                 rewrite="tops[0] = Mul(Tanh(Mul(bottom, beta)), alpha)",
             ),
         ),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:969",
+        "schemas/known_layers.yaml:1027",
         (
             Way(
-                "schemas/known_layers.yaml:971",
+                "schemas/known_layers.yaml:1029",
                 rewrite="tops[0] = LogSoftmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "LayerNorm": Entry(
-        "schemas/known_layers.yaml:946",
+        "schemas/known_layers.yaml:1004",
         (
             Way(
-                "schemas/known_layers.yaml:948",
+                "schemas/known_layers.yaml:1006",
                 rewrite="tops[0] = LayerNormalization(bottom, factor, offset, axis=1, epsilon=eps)",
                 let=(
                     ("own", "bottom.shape[1:]"),
@@ -4201,7 +4201,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:949",
+                        "schemas/known_layers.yaml:1007",
                         "len(blobs) == (2 if elementwise_affine else 0)",
                         "elementwise_affine and the number of blobs do not fit",
                     ),
@@ -4210,19 +4210,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2348",
+        "schemas/known_layers.yaml:2448",
         (
             Way(
-                "schemas/known_layers.yaml:2350",
+                "schemas/known_layers.yaml:2450",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2352",
+                        "schemas/known_layers.yaml:2452",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2353",
+                        "schemas/known_layers.yaml:2453",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

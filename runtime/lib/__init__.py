@@ -150,6 +150,7 @@ from caffeforge.runtime.lib.windows import (
     shift_kernel,
     shift_pads,
     spatial,
+    tap_places,
     taps,
     window_count,
 )
@@ -273,6 +274,7 @@ __all__ = [
     "stft_kernel",
     "sub",
     "sub_pixel_kernel",
+    "tap_places",
     "taps",
     "tiled_axis",
     "times",

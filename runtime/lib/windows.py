@@ -126,3 +126,12 @@ def fold_kernel(channels: int, kernel: Ints) -> Array:
     count = product(kernel)
     one = np.eye(count, dtype=np.float32).reshape(count, 1, *kernel)
     return Dense(np.tile(one, (channels, *(1 for _ in one.shape[1:]))))
+
+
+def tap_places(out: Ints, kernel: Ints, stride: Ints, pad: Ints, dilation: Ints) -> Array:
+    """Return where each tap of each window stands: float32 (taps, axes, ...out), taps row-major."""
+    taps = np.stack(np.meshgrid(*map(np.arange, kernel), indexing="ij"), -1).reshape(-1, len(kernel))
+    windows = np.stack(np.meshgrid(*map(np.arange, out), indexing="ij"))
+    begins = windows * np.reshape(stride, (-1, *(1 for _ in out))) - np.reshape(pad, (-1, *(1 for _ in out)))
+    inside = (taps * np.asarray(dilation)).reshape(*taps.shape, *(1 for _ in out))
+    return Dense((begins + inside).astype(np.float32))

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import torch
+import torchvision
 from torch.nn import functional
 
-from tests.e2e.known_formulas import C, Floats, T, X, noise, positive
+from tests.e2e.known_formulas import ROIS, C, Floats, T, X, noise, positive
 from tests.e2e.known_layer_cases import Case
 
 DEEP = noise(2, 8, 5, 7, 6, seed=1)
@@ -75,10 +76,65 @@ def with_maxima_at_the_edge(maps: Floats) -> Floats:
     return edged
 
 
+def aligned(x: Floats, rois: Floats, samples: int) -> Floats:
+    return np.asarray(torchvision.ops.roi_align(T(x), T(rois), (3, 2), 0.25, samples).numpy())
+
+
+def deformed(x: Floats, offsets: Floats, weights: Floats, step: int, pad: int, hole: int) -> Floats:
+    """Return Deformable ConvNets' first convolution, tap by tap; all channels are one group."""
+    images, _, height, width = x.shape
+    out = np.zeros((images, len(weights), *offsets.shape[2:]), np.float64)
+    for n, row, column in np.ndindex(images, *offsets.shape[2:]):
+        for tap, (i, j) in enumerate(np.ndindex(*weights.shape[2:])):
+            down, right = offsets[n, 2 * tap : 2 * tap + 2, row, column]
+            y, x_ = row * step - pad + i * hole + down, column * step - pad + j * hole + right
+            if 0 <= y < height and 0 <= x_ < width:
+                y, x_ = min(y, height - 1), min(x_, width - 1)
+                top, left = int(y), int(x_)
+                bottom, other = min(top + 1, height - 1), min(left + 1, width - 1)
+                upper = x[n, :, top, left] * (1 - x_ + left) + x[n, :, top, other] * (x_ - left)
+                lower = x[n, :, bottom, left] * (1 - x_ + left) + x[n, :, bottom, other] * (x_ - left)
+                out[n, :, row, column] += weights[:, :, i, j] @ (upper * (1 - y + top) + lower * (y - top))
+    return out.astype(np.float32)
+
+
+def region_means(x: Floats, rois: Floats, bins: int, scale: float, region: float, bin_: float) -> Floats:
+    """Return the means of PSROIMaskPooling as NART's loop has them, in float32 as there."""
+    f = np.float32
+    kinds = x.shape[1] // bins**2
+    out = np.zeros((len(rois), kinds, bins, bins), f)
+    for n, (image, *corners) in enumerate(rois):
+        edges = []  # of bins, down and right
+        for first, last, limit in (
+            (corners[1], corners[3], x.shape[2]),
+            (corners[0], corners[2], x.shape[3]),
+        ):
+            middle, half = (first + last) * f(0.5), (last - first) * f(region) * f(0.5)
+            begin, end = (f(np.sign(v) * np.floor(abs(v) + f(0.5))) for v in (middle - half, middle + half))
+            begin, end = begin * f(scale), (end + f(1)) * f(scale)
+            size = max(end - begin, f(0.1)) / f(bins)
+            more = (size * f(bin_) - size) * f(0.5)
+            starts = [max(int(np.floor(f(b) * size + begin - more)), 0) for b in range(bins)]
+            ends = [min(int(np.ceil(f(b + 1) * size + begin + more)), limit) for b in range(bins)]
+            edges.append([range(a, b) for a, b in zip(starts, ends, strict=True)])
+        for c, i, j in np.ndindex(kinds, bins, bins):
+            plane = x[int(image), (c * bins + i) * bins + j]
+            inside = [plane[y, x_] for y in edges[0][i] for x_ in edges[1][j]]
+            out[n, c, i, j] = np.mean(inside) if inside else 0
+    return out
+
+
 EDGED = with_maxima_at_the_edge(MAPS)
 SIZES = "kernel_d: 3 kernel_h: 2 kernel_w: 3"
 STEPS = "stride_d: 1 stride_h: 2 stride_w: 2"
 ROW = "kernel_size: 1 max_displacement: 3 pad: 3 single_direction: -1"
+
+MOVED = np.asarray(noise(2, 12, 2, 2, seed=11) / 3, np.float32)  # by up to three pixels, some out of the blob
+TAPS = noise(4, 8, 2, 3, seed=12)
+SCORES = noise(2, 2 * 9, 12, 15, seed=13)
+WIDE = np.concatenate([np.array([[0], [1], [0], [1]]), noise(4, 4, seed=14) * 3], 1).astype(np.float32)
+WIDE[:, 3:] += 60
+REGIONS = "spatial_scale: 0.125 output_dim: 2 group_size: 3"
 
 CASES = [
     Case(
@@ -137,6 +193,23 @@ CASES = [
         X[:, :, 1:3],
     ),
     Case(
+        "deformable_convolution",
+        'type: "DeformableConvolution" deformable_convolution_param { num_output: 4 bias_term: false '
+        "kernel_h: 2 kernel_w: 3 stride_h: 2 stride_w: 2 pad_h: 1 pad_w: 1 hole_h: 2 hole_w: 2 "
+        "deformable_group: 1 }",
+        (X, MOVED),
+        deformed(X, MOVED, TAPS, 2, 1, 2),
+        (TAPS,),
+    ),
+    Case(
+        "deformable_convolution",
+        'type: "DeformableConvolution" deformable_convolution_param { num_output: 4 group: 2 kernel_size: 2 '
+        "deformable_group: 2 }",
+        (X, np.zeros((2, 16, 3, 5), np.float32)),
+        functional.conv2d(T(X), T(noise(4, 4, 2, 2, seed=3)), T(C[0][:4]), groups=2).numpy(),
+        (noise(4, 4, 2, 2, seed=3), C[0][:4]),
+    ),
+    Case(
         "heatmap_to_coord",
         'type: "HeatMap2Coord" heatmap_param { coord_h: 64 coord_w: 48 }',
         (EDGED,),
@@ -193,6 +266,18 @@ CASES = [
         (DEEP,),
         DEEP.mean((2, 3, 4), keepdims=True),
     ),
+    Case(
+        "psroi_mask_pooling",
+        f'type: "PSROIMaskPooling" psroi_mask_pooling_param {{ {REGIONS} }}',
+        (SCORES, WIDE),
+        region_means(SCORES, WIDE, 3, 0.125, 1, 1),
+    ),
+    Case(
+        "psroi_mask_pooling",
+        f'type: "PSROIMaskPooling" psroi_mask_pooling_param {{ {REGIONS} roi_scale: 1.3 bin_scale: 1.5 }}',
+        (SCORES, WIDE),
+        region_means(SCORES, WIDE, 3, 0.125, 1.3, 1.5),
+    ),
     Case("reduce.mode", 'type: "Reduce" reduce_param { axis: -2 }', (X,), X.mean(2, keepdims=True)),
     Case("reduce.operation", 'type: "Reduce"', (X,), X.sum(1, keepdims=True)),
     Case(
@@ -200,6 +285,20 @@ CASES = [
         'type: "Reduce" reduce_param { operation: MEAN axis: 3 }',
         (X,),
         X.mean(3, keepdims=True),
+    ),
+    Case(
+        "roi_align.pod",
+        'type: "PODROIAlignPooling" podroi_align_pooling_param { pooled_h: 3 pooled_w: 2 spatial_scale: 0.25 '
+        "sample_num: 2 }",
+        (X, ROIS),
+        aligned(X, ROIS, 2),
+    ),
+    Case(
+        "roi_align.pod",
+        'type: "PODROIAlignPooling" podroi_align_pooling_param { pooled_h: 3 pooled_w: 2 spatial_scale: 0.25 '
+        "sample_num: 0 }",
+        (X, ROIS),
+        aligned(X, ROIS, 0),
     ),
     Case("relu_3d", 'type: "ReLU3d"', (DEEP,), DEEP.clip(0)),
     Case(

@@ -20,6 +20,9 @@ ALONE = {  # by their messages
     "correlation.kernels": "nart",
     "correlation.row": "nart",
     "correlation.row_ppq": "ppq",
+    "deformable_convolution": "nart",
+    "psroi_mask_pooling": "nart",
+    "roi_align.pod": "nart",
     "reduce.operation": "nart",
     "reduce.mode": "ppq",
 }
@@ -111,6 +114,44 @@ def test_what_is_not_known_is_refused(
 ) -> None:
     with pytest.raises(CaffeforgeError, match=sentence):
         computed(dialect, Case("", layer, bottoms, bottoms[0]), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "kind", "sentence"),
+    [
+        ("nart", "PSROIAlignPooling", "sample_num samples between"),
+        ("nart", "ROIAlignPooling", "two readers"),
+        ("nart", "TopkSoftmax", "not among the first topk"),
+        ("nart", "Warp", "tells its sizes alone"),
+        ("ppq", "PSROIAlignPooling", "differ about sample_num"),
+    ],
+)
+def test_layers_that_nobody_tells_are_refused_with_the_reason(
+    dialect: str, kind: str, sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CaffeforgeError, match=f"(?s){kind}.*{sentence}"):
+        computed(dialect, Case("", f'type: "{kind}"', (X,), X), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "layer", "bottoms", "expected"),
+    [
+        ("nart", "Abs", (X,), abs(X)),
+        ("nart", "Axpy", (X[:, :, :1, :1], X, X), X * X[:, :, :1, :1] + X),
+        ("nart", "Exchange", (X,), X.transpose(3, 0, 1, 2)),
+        ("nart", "Hswish", (X,), X * (X / 6 + 0.5).clip(0, 1)),
+        ("nart", "Hsigmoid", (X,), (X / 6 + 0.5).clip(0, 1)),
+        ("nart", "Mul", (X, X[:, :, :1]), X * X[:, :, :1]),
+        ("nart", "Reciprocal", (X,), 1 / X),
+        ("ppq", "Add", (X, X[:, :1]), X + X[:, :1]),
+        ("ppq", "Mul", (X, X[:, :1]), X * X[:, :1]),
+    ],
+)
+def test_layers_without_parameters_compute_what_their_names_say(
+    dialect: str, layer: str, bottoms: tuple[Floats, ...], expected: Floats, tmp_path: Path
+) -> None:
+    found = computed(dialect, Case("", f'type: "{layer}"', bottoms, expected), tmp_path)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_shape_of_a_parameter_is_not_read_by_nart(tmp_path: Path) -> None:
