@@ -94,11 +94,12 @@ def read_files(
     Raises:
         FileError: a file cannot be read, is not what it should be, or the two do not belong together.
     """
-    from caffeforge.runtime.file_kind import BINARY, kind_of
+    from caffeforge.runtime.file_kind import PROTOTXT, TEXT, kind_of
     from caffeforge.runtime.joining import join, read_text, unshared
     from caffeforge.runtime.net_state import State
 
-    if weights is None and kind_of(prototxt) is BINARY:
+    binary = kind_of(prototxt) not in (PROTOTXT, TEXT)
+    if weights is None and binary and prototxt.suffix != ".prototxt":
         return _alone(prototxt, backend)
     text = read_text(prototxt, backend, State(level, tuple(stages)))
     if weights is not None:

@@ -74,6 +74,8 @@ def read(path: Path, backend: Backend, pool: PrivatePool | None = None) -> Caffe
         return _Walker(data, backend, pool or PrivatePool(backend)).model()
     except FileError as error:
         error.where = f"{path}: {error.where}" if error.where else str(path)
+        if isinstance(error, Malformed):
+            error.what = f"this is no caffemodel, or a damaged one: {error.what}"
         raise
 
 

@@ -62,6 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"error: {error}", file=sys.stderr)
         return USAGE if isinstance(error, UsageError) else AT_FAULT
+    except MemoryError as error:
+        if options.debug:
+            raise
+        print(f"error: there is not enough memory: {error}".removesuffix(": "), file=sys.stderr)
+        return AT_FAULT
     return OK
 
 

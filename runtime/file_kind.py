@@ -26,7 +26,7 @@ TEXT: Final = Kind("a text file")
 EMPTY: Final = Kind("an empty file")
 _MARKS: Final = (
     (rb"version https://git-lfs", Kind("a Git LFS pointer", "fetch the file itself with `git lfs pull`")),
-    (rb"\s*<(!doctype html|html|head)", Kind("an HTML page", "the download failed: fetch the raw file")),
+    (rb"\s*<(!doctype html|html|head|!--)", Kind("an HTML page", "the download failed: fetch the raw file")),
     (rb"\s*<\?xml", Kind("an XML file")),
     (rb"PK\x03\x04", Kind("a zip archive, as PyTorch writes it")),
     (rb"\x89HDF\r\n", Kind("an HDF5 file", "convert it with Caffe: load the weights and save a .caffemodel")),

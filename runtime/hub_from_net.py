@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import prod
 from typing import Final
 
@@ -21,6 +22,7 @@ from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
 from caffeforge.runtime.shared_memory import SharedMemory
 
+NOT_COMPUTED: Final = "is not computed by any layer before"
 _NAMED: Final = 8  # layers without weights that one message names
 
 
@@ -127,7 +129,9 @@ class _Reading:
         return HubNet(graph, self.blobs, self.by_layer, self.tops)
 
     def _hint(self, layer: Layer, sentence: str) -> str:
-        """Return what to do about a refusal for want of weights, empty for any other."""
+        """Return what to do about a refusal for want of a bottom or of weights, empty for any other."""
+        if sentence.endswith(NOT_COMPUTED):
+            return self._hint_at_bottom(layer)
         if layer.blobs or not re.search(r"\b(blobs?|weights)\b", sentence):
             return ""
         given = {other.type for other in self.net.layers if other.blobs}
@@ -141,8 +145,17 @@ class _Reading:
         more = f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
         return f"the caffemodel has no weights for {', '.join(without[:_NAMED])}{more}: other names there?"
 
+    def _hint_at_bottom(self, layer: Layer) -> str:
+        if not self.inputs:
+            return "the net has no inputs: put an Input layer before its first layer, with the shape"
+        missing = next(bottom for bottom in layer.bottoms if bottom not in self.blobs)
+        near = get_close_matches(missing, self.blobs, 1)
+        return f"did you mean {near[0]}?" if near else ""
+
     def _input(self, name: str, shape: Iterable[int]) -> None:
         given = self.shapes.get(name, tuple(shape))
+        if min(given, default=0) < 0:
+            raise ReadError(f"it has a size below 0: {list(given)}", where=f"input {name}")
         value = Value(name if not self.writes_left[name] else f"{name}@input", "float32", given)
         self.inputs.append(value)
         self.blobs[name] = value
@@ -152,7 +165,7 @@ class _Reading:
         refuse_unread(layer, reader)
         for bottom in layer.bottoms:
             if bottom not in self.blobs:
-                raise Refused(f"bottom {bottom} is not computed by any layer before")
+                raise Refused(f"bottom {bottom} {NOT_COMPUTED}")
             self.memory.read(bottom)
         for top in layer.tops:
             if top in self.blobs and top not in layer.bottoms:

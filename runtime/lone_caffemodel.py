@@ -21,7 +21,7 @@ from caffeforge.runtime.joining import join
 from caffeforge.runtime.net import Net
 from caffeforge.runtime.private_pool import PrivatePool, unknown
 from caffeforge.runtime.prototxt_reader import Prototxt, Source, read_proto
-from caffeforge.runtime.wire import LENGTH, Bytes, Piece, head, walk
+from caffeforge.runtime.wire import LENGTH, Bytes, Malformed, Piece, head, walk
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ def _read_parameters(path: Path, backend: Backend) -> Prototxt:
         raise FileError(f"the file cannot be decoded as {backend.name} has it", where=str(path)) from None
     except FileError as fault:
         fault.where = str(path)
+        if isinstance(fault, Malformed):
+            fault.what = f"this is no caffemodel, or a damaged one: {fault.what}"
         raise
     problems = [FileError(sentence, where=str(path)) for sentence in _foreign(proto, backend)]
     if problems:

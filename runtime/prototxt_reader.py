@@ -26,6 +26,7 @@ from caffeforge.runtime.legacy import v0_net
 from caffeforge.runtime.legacy.v1_net import upgraded_layer
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.net_state import State, enum_name, get, included
+from caffeforge.runtime.parse_faults import knows_v1, parse_fault
 from caffeforge.runtime.private_pool import PrivatePool, typed_layer
 from caffeforge.runtime.training_layers import for_inference
 from caffeforge.runtime.unknown_names import Unknown, UnknownName, merged, unknown_names
@@ -99,6 +100,16 @@ class Source:
         line = bisect_right(self._starts, offset)
         return f"{self.name}:{line}:{offset - self._starts[line - 1] + 1}"
 
+    def unclosed(self) -> int | None:
+        """Return the offset of the last brace that is not closed, None if all are."""
+        opened = []
+        for token in _TOKEN.finditer(self.text):
+            if token["open"]:
+                opened.append(token.start())
+            elif token["close"] and opened:
+                opened.pop()
+        return opened[-1] if opened else None
+
     def has(self, word: str) -> bool:
         """Tell whether `word` stands outside all braces."""
         return word in self._words
@@ -154,8 +165,8 @@ def parse(
         text_format.Parse(text, proto)
     except text_format.ParseError as error:
         unknown = unknown_names(text, proto.DESCRIPTOR, source.layer_word)
-        if not unknown or (source.layer_word == "layers" and not _knows_v1(pool)):
-            raise _parse_error(error, source, backend, pool) from None
+        if not unknown or (source.layer_word == "layers" and not knows_v1(pool)):
+            raise parse_fault(error, source, backend, pool) from None
         proto = pool.message("NetParameter")()
         try:
             text_format.Parse(text, proto, allow_unknown_field=True)
@@ -163,7 +174,7 @@ def parse(
             raise FileError("the braces are nested too deep for a net", where=source.name) from None
         except text_format.ParseError as other:
             problems = [_unknown_name(each, source, backend) for each in unknown]
-            fault = _parse_error(other, source, backend, pool)
+            fault = parse_fault(other, source, backend, pool)
             known = {problem.where for problem in problems}
             listed = [*problems, *([fault] if fault.where not in known else [])]
             raise joined(merged(listed), source.name) from None
@@ -286,6 +297,8 @@ class _Reader:
 
     def _layer(self, proto: Proto, index: int) -> Layer:
         name, kind = getattr(proto, self.name), getattr(proto, self.type)
+        if not kind:
+            raise FileError(f"layer {name} has no type", hint='give it one, as `type: "ReLU"`')
         cls = self.backend.layer_types.get(kind)
         if cls is None:
             near = get_close_matches(kind, self.backend.layer_types, 1)
@@ -296,6 +309,9 @@ class _Reader:
         own |= {self.name, self.type, self.bottom, self.top, _OF_LOSSES} | TRAINING_FIELDS
         own.update(reader.ignores if reader else ())
         for descriptor, _ in proto.ListFields():
+            if descriptor.name == "blobs":
+                what = f"layer {name} has weights in the text, where they are not looked for"
+                raise FileError(what, hint="let Caffe save them in a caffemodel")
             if descriptor.name not in own:
                 raise FileError(
                     f"layer {name} sets {descriptor.name}, which means nothing to its type {kind}",
@@ -339,42 +355,6 @@ def _shares(layer: Proto) -> tuple[Share, ...]:
     )
 
 
-def _parse_error(
-    error: text_format.ParseError, source: Source, backend: Backend, pool: PrivatePool
-) -> FileError:
-    """Return protobuf's complaint with its place, and with what may help."""
-    if source.layer_word == "layers" and not _knows_v1(pool):
-        return _legacy(source)
-    line, column = error.GetLine(), error.GetColumn()
-    if line is None:
-        return FileError(str(error), where=source.name)
-    lines = source.text.split("\n")
-    what = str(error).removeprefix(f"{line}:{column} : ").removeprefix(f"'{lines[line - 1]}': ")
-    if "surrogates not allowed" in what:
-        what = "a string is not UTF-8"
-    return FileError(what, where=f"{source.name}:{line}:{column}", hint=_hint(what))
-
-
 def _unknown_name(unknown: Unknown, source: Source, backend: Backend) -> UnknownName:
     where = source.at(unknown.offset)
     return UnknownName(unknown.what, unknown.what, unknown.near, backend.name, where=where)
-
-
-def _knows_v1(pool: PrivatePool) -> bool:
-    field = pool.message("NetParameter").DESCRIPTOR.fields_by_name.get("layers")
-    kind = field.message_type if field is not None else None
-    return kind is not None and "type" in kind.fields_by_name
-
-
-def _hint(what: str) -> str:
-    if re.match(r"Expected string but found: '[A-Z]", what):
-        return "a type without quotes is of the format before 2015: use Caffe's upgrade_net_proto_text"
-    return ""
-
-
-def _legacy(source: Source) -> FileError:
-    return FileError(
-        "the net is written with `layers`, the format before 2015 (V0 or V1)",
-        where=source.place("layers", 0),
-        hint="upgrade it with Caffe's upgrade_net_proto_text (and upgrade_net_proto_binary for the weights)",
-    )

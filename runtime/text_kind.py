@@ -14,7 +14,8 @@ _REST: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|(?P<comme
 _TEMPLATE: Final = re.compile(r"\{\{|\{%|\$\{?\w|<%|%\(\w+\)[sdfg]|@\w+@")
 _SIGNS: Final = (
     (
-        r"^\s*(base_lr|lr_policy|max_iter|test_interval|solver_mode|snapshot_prefix)\s*:",
+        r"^\s*(base_lr|lr_policy|max_iter|test_interval|solver_mode|solver_type|snapshot|snapshot_prefix"
+        r"|net|train_net|test_net)\s*:",
         Kind("a solver", "give the net that its `net:`, `train_net:` or `test_net:` names"),
     ),
     (r"^\s*item\s*\{", Kind("a label map", "give the net beside it, as deploy.prototxt")),

@@ -33,9 +33,8 @@ class UnknownName(FileError):
 
     def __init__(self, what: str, key: str, near: str, dialect: str, *, where: str = "") -> None:
         meant = f"did you mean {near}, or is" if near else "is"
-        super().__init__(
-            what, where=where, hint=f"{meant} the net written in another dialect than {dialect}?"
-        )
+        hint = f"{meant} the net written in another dialect than {dialect}? `caffeforge identify` tries all"
+        super().__init__(what, where=where, hint=hint)
         self.key = key
         self.near = near
         self.dialect = dialect
@@ -113,8 +112,10 @@ def _walk(text: str, net: Any, layer_field: str) -> Iterator[Unknown]:
             frame.field = frame.kind.fields_by_name.get(token["word"]) if frame.kind is not None else None
             if frame.kind is not None and frame.field is None:
                 near = near_name(token["word"], tuple(frame.kind.fields_by_name))
-                what = f'{_title(frame.kind)} has no field named "{token["word"]}"', near
-                yield Unknown(token.start(), layer if len(stack) > 1 else -1, *what)
+                fault = f'{_title(frame.kind)} has no field named "{token["word"]}"'
+                if len(stack) > 1 and token["word"] == layer_field:
+                    fault, near = f"{fault}: is a brace missing before it?", ""
+                yield Unknown(token.start(), layer if len(stack) > 1 else -1, fault, near)
         elif token["text"]:
             frame.value_due = False
 

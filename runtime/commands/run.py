@@ -48,6 +48,8 @@ def run(options: argparse.Namespace) -> None:
     found = net.run(inputs, blobs)
     for note in notes:
         print(f"note: {note}")
+    if not found:
+        print("note: the net has no outputs: ask for blobs by --blobs")
     for name, array in found.items():
         print(f"{name}: {_summary(array)}")
     if options.out is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def test_files_of_two_nets_are_refused(tmp_path: Path) -> None:
 
 def test_a_field_that_is_one_number_or_a_list_of_one_is_no_difference(tmp_path: Path) -> None:
     """Of a plain convolution segnet, nart and inisis have other fields and defaults."""
-    net = PrivatePool(find("bvlc")).message("NetParameter")()
+    net: Any = PrivatePool(find("bvlc")).message("NetParameter")()
     text_format.Parse(CONVOLUTION, net)
     for shape in ((4, 3, 3, 3), (4,)):
         blob = net.layer[0].blobs.add()

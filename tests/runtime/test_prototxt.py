@@ -290,7 +290,10 @@ def test_stages_and_level_can_be_chosen(rules: str, kept: bool) -> None:
             'has no field named "num_outputs"',
             "did you mean num_output,",
         ),
-        ('layer { name: "x"', ":1:15", 'Expected "}"', ""),
+        ('layer { name: "x"', ":1:7", "this brace is not closed", ""),
+        (f"{RELU} }}", f":1:{len(RELU) + 2}", "this brace closes nothing", ""),
+        ('layer { name: "x" }', ":1:1", "layer x has no type", "`type:"),
+        ("layer { convolution_param { num_output: CLASSES } }", ":1:41", "integer: CLASSES", "a template"),
         ("layer { convolution_param { engine: WARP } }", ":1:37", "has no value named WARP", ""),
         ('layer { name: "x\udcff" }', ":1:15", "a string is not UTF-8", ""),
         ("layer { type: CONVOLUTION }", ":1:15", "Expected string", "upgrade_net_proto_text"),
@@ -307,7 +310,12 @@ def test_stages_and_level_can_be_chosen(rules: str, kept: bool) -> None:
             "layer r sets convolution_param, which means nothing to its type ReLU",
             "`ignore:`",
         ),
-        ('layer { name: "r" type: "ReLU" blobs { data: 1 } }', ":1:1", "sets blobs", ""),
+        (
+            'layer { name: "r" type: "ReLU" blobs { data: 1 } }',
+            ":1:1",
+            "weights in the text",
+            "in a caffemodel",
+        ),
         ('layer { name: "r" type: "ReLU" phase: TRAIN }', ":1:1", "layer r is fixed to phase TRAIN", ""),
         ('layer { type: "ReLU" include {} exclude {} }', ":1:1", "both include and exclude", ""),
         (f'{RELU}\ntarget: "npu"', ":2:1", "the net sets target", ""),
@@ -321,6 +329,12 @@ def test_what_would_be_read_wrongly_is_refused(text: str, where: str, what: str,
     assert error.where == f"net.prototxt{where}"
     assert what in error.what
     assert hint in error.hint
+
+
+def test_a_brace_that_is_missing_is_looked_for_before_the_next_layer() -> None:
+    said = refusal(f'layer {{ name: "a" type: "ReLU"\n{RELU}').what
+    assert "net.prototxt:1:7: this brace is not closed" in said
+    assert 'net.prototxt:2:1: LayerParameter has no field named "layer": is a brace missing' in said
 
 
 def test_all_layers_that_cannot_be_read_are_listed() -> None:

@@ -23,6 +23,21 @@ OTHERS = {
 }
 
 
+@pytest.mark.parametrize("line", ['net: "train_val.prototxt"', 'train_net: "a"', "snapshot: 5000"])
+def test_a_part_of_a_solver_is_one(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text(f"# a solver\n{line}\n")
+    with pytest.raises(FileError, match="it seems to be a solver"):
+        load(path)
+
+
+def test_a_page_may_begin_with_a_comment(tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text("<!-- saved -->\n<html></html>\n")
+    with pytest.raises(FileError, match="it seems to be an HTML page"):
+        load(path)
+
+
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_text_that_is_no_net_says_what_it_seems_to_be(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "net.prototxt"
@@ -65,11 +80,12 @@ def test_unknown_layers_and_those_in_python_are_named_at_once(tmp_path: Path) ->
     )
     with pytest.raises(FileError) as caught:
         load(path)
-    assert str(caught.value).splitlines()[:3] == [
-        f"{path}: 2 faults",
-        f"  {path}:2:1: no rule of bvlc tells what layer p (Python) computes",
-        f"  {path}:3:1: layer f has type 'Foo', unknown to bvlc; also in line 4",
-    ]
+    faults, python, unknown = str(caught.value).splitlines()[:3]
+    assert faults == f"{path}: 2 faults"
+    assert python.startswith(
+        f"  {path}:2:1: no rule of bvlc tells what layer p (Python) computes: that stands in"
+    )
+    assert unknown == f"  {path}:3:1: layer f has type 'Foo', unknown to bvlc; also in line 4"
 
 
 def test_a_net_without_weights_says_what_it_needs(tmp_path: Path) -> None:
@@ -80,4 +96,23 @@ def test_a_net_without_weights_says_what_it_needs(tmp_path: Path) -> None:
         "convolution_param { num_output: 2 kernel_size: 1 } }\n"
     )
     with pytest.raises(CaffeforgeError, match="hint: the net has no weights: give its caffemodel"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("start", "bottom", "says"),
+    [
+        (
+            "",
+            "x",
+            r"bottom x is not computed by any layer before\n  hint: the net has no inputs: put an Input",
+        ),
+        ('input: "conv1" input_shape { dim: 1 }', "conv2", "hint: did you mean conv1"),
+        ('input: "x" input_shape { dim: -1 }', "x", r"input x: it has a size below 0: \[-1\]"),
+    ],
+)
+def test_what_a_net_reads_must_be_there(start: str, bottom: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "net.prototxt"
+    path.write_text(f'{start}\nlayer {{ name: "r" type: "ReLU" bottom: "{bottom}" top: "r" }}\n')
+    with pytest.raises(CaffeforgeError, match=says):
         load(path)

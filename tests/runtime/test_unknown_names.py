@@ -34,7 +34,7 @@ def test_every_unknown_name_is_told_once_with_all_its_lines() -> None:
         " also in line 5",
         "  prototxt:3:82: ConvolutionParameter.Engine has no value named SLOWEST",
         '  prototxt:7:32: LayerParameter has no field named "only_for_training"',
-        "  hint: is the net written in another dialect than fake?",
+        "  hint: is the net written in another dialect than fake? `caffeforge identify` tries all",
     ]
 
 
@@ -45,7 +45,7 @@ def test_unknown_types_are_told_with_the_fields_and_layers_of_training_are_not()
         '  prototxt:2:37: LayerParameter has no field named "norm_param"; also in line 5',
         '  prototxt:3:59: ConvolutionParameter has no field named "num_outputs" (did you mean num_output?);'
         " also in line 5",
-        "  hint: is the net written in another dialect than fake?",
+        "  hint: is the net written in another dialect than fake? `caffeforge identify` tries all",
     ]
 
 
