@@ -53,7 +53,7 @@ def arrival(
         base: the one that its mapping extends; nothing is beyond none.
         fits: the known layers that it has.
         open: by field of LayerParameter, a layer type of which several meanings fit, and these.
-        claimed: fields of LayerParameter that the mapping's types name.
+        claimed: fields of LayerParameter that the mapping's types name, or its rules ignore.
         own: fields that the dialect's own rules or known layers tell of.
     """
     known = tuple((word.text, fit.known.id.text) for fit in fits for word in fit.types)

@@ -221,6 +221,7 @@ def _backend(folder: Path, proto_file: Path, includes: Sequence[Path], diagnosti
     inheritance = Inheritance(inputs.file, inputs.schema, inputs.written_against, list(inputs.open))
     inheritance.known_fields = inputs.known_fields
     claimed = {param.text for _, params in rules.types.values() for param in params}
+    claimed |= {word.text for rule in rules.layers for word in rule.ignore}
     found = arrival(
         inputs.schema, inputs.base, inputs.known, inputs.opened, claimed, set(inputs.known_fields)
     )

@@ -32,6 +32,17 @@ def clip(r: Random) -> Single:
     return Single("Clip", f"clip_param {{ min: {low} max: {low + r.pick((0.25, 1, 6))} }}", (_blob(r),))
 
 
+def convolution(r: Random) -> Single:
+    """With hints of Intel's Caffe, which this one takes no notice of."""
+    n, c, h, w = _image(r)
+    hints = (
+        "quantization_param { bw_layer_in: 8 bw_params: 4 fl_params: 2 scale_in: 2 scale_params: 3 }",
+        "mn_grad_compress_param { param_grad_compress_enable: true }",
+    )
+    text = f"convolution_param {{ num_output: 3 kernel_size: 2 pad: 1 }} {r.pick(hints)}"
+    return Single("Convolution", text, (r.normal(n, c, h, w),), (r.normal(3, c, 2, 2), r.normal(3)))
+
+
 def continuation(r: Random) -> Single:
     text = f"continuation_indicator_param {{ time_step: {r.size(2, 7)} batch_size: {r.size(1, 4)} }}"
     return Single("ContinuationIndicator", text)
@@ -93,6 +104,16 @@ def pooling(r: Random) -> Single:
     )
     n, c = r.size(1, 3), r.size(1, 3)
     return Single("Pooling", f"pooling_param {{ {text} }}", (r.normal(n, c, r.size(5, 9), r.size(6, 9)),))
+
+
+def pooling_yolo(r: Random) -> Single:
+    """One window more at the end of each axis; strides up to half of a window."""
+    kernel = r.size(2, 5)
+    stride, pad = r.size(1, kernel // 2), r.pick((0, 0, r.size(1, kernel // 2)))
+    rounding = r.pick(("", "round_mode: FLOOR", "ceil_mode: false"))
+    text = f"pool: MAX kernel_size: {kernel} stride: {stride} pad: {pad} {rounding} yolo: true"
+    image = r.normal(r.size(1, 3), r.size(1, 3), r.size(5, 9), r.size(6, 9))
+    return Single("Pooling", f"pooling_param {{ {text} }}", (image,))
 
 
 def prior_box(r: Random) -> Single:
@@ -163,8 +184,9 @@ def unpooling(r: Random) -> Single:
 MAKERS: Mapping[str, Maker] = {
     make.__name__: make
     for make in (
-        axpy, bn, clip, continuation, interp, lstm, matmul, mish, normalize, padding, permute, pooling,
-        prior_box, relu6, reorg, reverse, roi_pooling, shuffle, swish, upsample, unpooling,
+        axpy, bn, clip, convolution, continuation, interp, lstm, matmul, mish, normalize, padding, permute,
+        pooling, pooling_yolo, prior_box, relu6, reorg, reverse, roi_pooling, shuffle, swish, upsample,
+        unpooling,
     )
 }  # fmt: skip
 

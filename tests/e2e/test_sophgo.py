@@ -19,11 +19,12 @@ DETECTORS = ("FrcnDetection", "Proposal", "RetinaFaceDetection", "YoloDetection"
 NOT_RUN = {
     **{kind: "test_sophgo_detectors has it" for kind in DETECTORS},
     "ConvolutionDepthwise": "it ends the process on a CPU",
-    "DetectionOutput": "test_ssd has it, in another Caffe",
+    "DetectionOutput": "test_sophgo_detectors has it",
     "DummyData": "its tops are inputs",
     "ImageData": "it loads files",
     "Input": "every case has some",
     "MemoryData": "it loads data",
+    "SpatialDropout": "this Caffe has it in its schema alone",
     "PSROIPooling": "this Caffe has it in its schema alone",
     "Silence": "it has no tops",
 }
@@ -45,7 +46,9 @@ def test_ops_are_computed_by_this_caffe_as_their_examples_say(sophgo: Witness, t
     ("layer", "sentence"),
     [
         (Single("Pooling", "pooling_param { pool: AVE kernel_size: 3 avg_include_pad: false }"), "no notice"),
-        (Single("Pooling", "pooling_param { kernel_size: 2 yolo: true }"), "yolo is set"),
+        (Single("Pooling", "pooling_param { pool: AVE kernel_size: 2 yolo: true }"), "yolo is read of"),
+        (Single("Pooling", "pooling_param { kernel_size: 2 stride: 4 yolo: true }"), "a window lies outside"),
+        (Single("MnActivation", "mn_activation_param { num_nodes_in: 2 }"), "machines of a cluster"),
         (Single("Reorg", "reorg_param { stride: 2 reverse: true }"), "reverse is not known"),
         (Single("Lstm", "lstm_param { num_output: 2 }"), "one sequence"),
     ],

@@ -12,9 +12,10 @@ from caffeforge.runtime.errors import ReadError
 from caffeforge.runtime.legalize import legalize
 from caffeforge.runtime.loaded import load
 from tests.e2e import vendor
-from tests.e2e.dialect_cases import Single, drawn, written
-from tests.e2e.layer_cases import Floats, Random
+from tests.e2e.dialect_cases import Single, drawn, errors, written
+from tests.e2e.layer_cases import TOLERANCE, Floats, Random
 from tests.e2e.sophgo_detectors import DETECTORS, KEPT, frcn_detection, retina_face_detection
+from tests.e2e.test_ssd import BOXES, CLASSES, DETECTIONS, priors
 from tests.real_caffe.witness import Witness
 
 BACKEND = find("sophgo")
@@ -48,6 +49,21 @@ def test_detectors_that_we_write_find_the_same_in_this_caffe(sophgo: Witness, tm
     assert due.keys() == found.keys()
     for name, array in due.items():
         np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_boxes_of_ssd_are_those_of_this_caffe(sophgo: Witness, tmp_path: Path, shared: bool) -> None:
+    """Where enough boxes are above the threshold; else this Caffe adds the first of all boxes."""
+    r = Random(2)
+    classes = 1 if shared else CLASSES
+    bottoms = r.normal(2, BOXES * 4 * classes, scale=0.3), r.positive(2, BOXES * CLASSES), priors(r)
+    head = f"num_classes: {CLASSES} share_location: {str(shared).lower()}"
+    cases = [
+        Single("DetectionOutput", f"detection_output_param {{ {head} {text} }}", bottoms)
+        for name, text in DETECTIONS.items()
+        if name in ("corner", "center", "size", "adaptive", "background")
+    ]
+    assert errors(cases, "sophgo", sophgo, tmp_path)["DetectionOutput"] < TOLERANCE
 
 
 FASTER_R_CNN = """
@@ -128,7 +144,7 @@ YOLO = Single(
     [np.zeros((1, 21, 2, 2), np.float32)] * 3,
 )
 PAIR = Single(YOLO.type, YOLO.text, YOLO.bottoms[:2])
-FACES, BOXES = retina_face_detection(Random(0)), frcn_detection(Random(0))
+FACES, REGIONS = retina_face_detection(Random(0)), frcn_detection(Random(0))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +152,7 @@ FACES, BOXES = retina_face_detection(Random(0)), frcn_detection(Random(0))
     [
         (twice(YOLO), "one image is due - its Caffe lets an image keep no more"),
         (twice(FACES), "one image is due - its Caffe lets an image keep no more"),
-        (twice(BOXES), "one image is due - its Caffe lets an image keep no more"),
+        (twice(REGIONS), "one image is due - its Caffe lets an image keep no more"),
         (changed(YOLO, "class_num: 2", "class_num: 81"), "writes beyond its memory"),
         (changed(YOLO, "class_num: 2", "class_num: 3"), "class_num and five channels"),
         (changed(YOLO, "class_num: 2", 'class_num: 2 anchors: "1,2,3,4,5,6"'), "three anchors are due"),
@@ -149,9 +165,9 @@ FACES, BOXES = retina_face_detection(Random(0)), frcn_detection(Random(0))
         ),
         (changed(YOLO, "keep_topk: 9", ""), "keep_topk, net_input_h and net_input_w are due"),
         (Single(FACES.type, FACES.text, FACES.bottoms[3:]), "strides 8, 16 and 32 are due"),
-        (Single(BOXES.type, BOXES.text, BOXES.bottoms[:2]), "deltas, scores and regions are due"),
-        (changed(BOXES, "class_num: ", "class_num: 1"), "class_num classes"),
-        (changed(BOXES, "obj_threshold: ", "obj_threshold: -"), "must not be negative"),
+        (Single(REGIONS.type, REGIONS.text, REGIONS.bottoms[:2]), "deltas, scores and regions are due"),
+        (changed(REGIONS, "class_num: ", "class_num: 1"), "class_num classes"),
+        (changed(REGIONS, "obj_threshold: ", "obj_threshold: -"), "must not be negative"),
     ],
 )  # fmt: skip
 def test_what_this_caffe_does_not_compute_is_refused(case: Single, sentence: str, tmp_path: Path) -> None:
