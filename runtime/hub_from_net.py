@@ -210,7 +210,7 @@ class _Reading:
         elif (
             layer.type in self.backend.net.views
             and len(layer.bottoms) == 1
-            and prod(value.shape) == prod(self.blobs[first].shape)
+            and prod(value.dims) == prod(self.blobs[first].dims)
         ):
             self.memory.share(top, first)
         else:

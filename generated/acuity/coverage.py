@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1623",
+        "schemas/known_layers.yaml:1633",
         (
             Way(
-                "schemas/known_layers.yaml:1624",
+                "schemas/known_layers.yaml:1634",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1634",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1626",
+                        "schemas/known_layers.yaml:1636",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2948",
+        "schemas/known_layers.yaml:2958",
         (
             Way(
-                "schemas/known_layers.yaml:2949",
+                "schemas/known_layers.yaml:2959",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2949", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2959", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -1010,18 +1010,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1639",
+        "schemas/known_layers.yaml:1649",
         (
             Way(
-                "schemas/known_layers.yaml:1640",
+                "schemas/known_layers.yaml:1650",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1640",
+                        "schemas/known_layers.yaml:1650",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1652",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1614,16 +1614,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2383",
+        "schemas/known_layers.yaml:2393",
         (
             Way(
-                "schemas/known_layers.yaml:2384",
+                "schemas/known_layers.yaml:2394",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2387", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2397", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2389",
+                        "schemas/known_layers.yaml:2399",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1822,12 +1822,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1543",
+        "schemas/known_layers.yaml:1553",
         (
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1912,22 +1912,22 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2681",
-        (Way("schemas/known_layers.yaml:2682", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2691",
+        (Way("schemas/known_layers.yaml:2692", layers=("Swish",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2512",
-        (Way("schemas/known_layers.yaml:2512", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2522",
+        (Way("schemas/known_layers.yaml:2522", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1800",
+        "schemas/known_layers.yaml:1810",
         (
             Way(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1811",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1802",
+                        "schemas/known_layers.yaml:1812",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1936,29 +1936,43 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:616",
+        "schemas/known_layers.yaml:617",
         (
             Way(
-                "schemas/known_layers.yaml:617",
+                "schemas/known_layers.yaml:618",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:617", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:618", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition(
+                        "schemas/known_layers.yaml:620",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
             Way(
-                "schemas/known_layers.yaml:628",
+                "schemas/known_layers.yaml:631",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:628", 'code == "CORNER_SIZE"'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:631", 'code == "CORNER_SIZE"'),
+                    Condition(
+                        "schemas/known_layers.yaml:633",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1311",
+        "schemas/known_layers.yaml:1321",
         (
             Way(
-                "schemas/known_layers.yaml:1312",
+                "schemas/known_layers.yaml:1322",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1312",
+                        "schemas/known_layers.yaml:1322",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1966,18 +1980,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2456",
-        (Way("schemas/known_layers.yaml:2457", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2466",
+        (Way("schemas/known_layers.yaml:2467", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1885",
+        "schemas/known_layers.yaml:1895",
         (
             Way(
-                "schemas/known_layers.yaml:1886",
+                "schemas/known_layers.yaml:1896",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1897",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1986,14 +2000,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:993",
+        "schemas/known_layers.yaml:1003",
         (
             Way(
-                "schemas/known_layers.yaml:994",
+                "schemas/known_layers.yaml:1004",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:994",
+                        "schemas/known_layers.yaml:1004",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2254,10 +2268,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:647",
+        "schemas/known_layers.yaml:652",
         (
             Way(
-                "schemas/known_layers.yaml:649",
+                "schemas/known_layers.yaml:654",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2583,7 +2597,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2673,7 +2687,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1630",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2757,7 +2771,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2929,8 +2943,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2674",
-        (Way("schemas/known_layers.yaml:2677", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2684",
+        (Way("schemas/known_layers.yaml:2687", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -2974,10 +2988,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2933",
+        "schemas/known_layers.yaml:2943",
         (
             Way(
-                "schemas/known_layers.yaml:2935",
+                "schemas/known_layers.yaml:2945",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2986,17 +3000,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2936",
+                        "schemas/known_layers.yaml:2946",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2937",
+                        "schemas/known_layers.yaml:2947",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2938",
+                        "schemas/known_layers.yaml:2948",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3005,15 +3019,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2499",
+        "schemas/known_layers.yaml:2509",
         (
             Way(
-                "schemas/known_layers.yaml:2501",
+                "schemas/known_layers.yaml:2511",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2507",
+                        "schemas/known_layers.yaml:2517",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3023,14 +3037,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3040,10 +3054,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             Way(
-                "schemas/known_layers.yaml:1771",
+                "schemas/known_layers.yaml:1781",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3051,27 +3065,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1777",
+                        "schemas/known_layers.yaml:1787",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1779",
+                        "schemas/known_layers.yaml:1789",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1781",
+                        "schemas/known_layers.yaml:1791",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1783",
+                        "schemas/known_layers.yaml:1793",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1785",
+                        "schemas/known_layers.yaml:1795",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3085,7 +3099,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "schemas/known_layers.yaml:593",
-                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
+                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
                         "schemas/known_layers.yaml:596",
@@ -3104,20 +3118,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         (
             Way(
-                "schemas/known_layers.yaml:1295",
+                "schemas/known_layers.yaml:1305",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1299",
+                        "schemas/known_layers.yaml:1309",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1301",
+                        "schemas/known_layers.yaml:1311",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3145,10 +3159,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2375",
+        "schemas/known_layers.yaml:2385",
         (
             Way(
-                "schemas/known_layers.yaml:2377",
+                "schemas/known_layers.yaml:2387",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3156,19 +3170,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         (
             Way(
-                "schemas/known_layers.yaml:2450",
+                "schemas/known_layers.yaml:2460",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2452",
+                        "schemas/known_layers.yaml:2462",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2453",
+                        "schemas/known_layers.yaml:2463",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3177,52 +3191,52 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1873",
+        "schemas/known_layers.yaml:1883",
         (
             Way(
-                "schemas/known_layers.yaml:1880",
+                "schemas/known_layers.yaml:1890",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1880", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1890", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1882",
+                "schemas/known_layers.yaml:1892",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1882", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1892", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1877",
+                "schemas/known_layers.yaml:1887",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1878",
+                "schemas/known_layers.yaml:1888",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:984",
+        "schemas/known_layers.yaml:994",
         (
             Way(
-                "schemas/known_layers.yaml:986",
+                "schemas/known_layers.yaml:996",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:987",
+                        "schemas/known_layers.yaml:997",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:988",
+                        "schemas/known_layers.yaml:998",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:990",
+                        "schemas/known_layers.yaml:1000",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),

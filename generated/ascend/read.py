@@ -288,7 +288,7 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (schemas/known_layers.yaml:647)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:652)."""
     bottom = r.one_bottom()
     dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
     scale_train = param.scale_train if param.scale_train is not None else True
@@ -639,7 +639,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1612)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1622)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -688,7 +688,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1620")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1630")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -741,7 +741,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1612")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1622")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -837,7 +837,7 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
     r.top(
         0,
         r.value(
-            hub.Reshape(shape=lib.caffe_reshape(bottom.shape, shape.dim, axis, num_axes)),
+            hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, axis, num_axes)),
             (bottom,),
         ),
     )
@@ -1096,27 +1096,27 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2203)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2213)."""
     bottom = r.one_bottom()
     reverse = param.reverse if param.reverse is not None else False
     stride = param.stride if param.stride is not None else 2
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2207")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2217")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=stride), (bottom,)))
         return
     if not reverse:
         r.top(0, r.value(hub.SpaceToDepth(blocksize=stride), (bottom,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2203")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2213")
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2398)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2408)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2401")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2411")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -1133,7 +1133,7 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:944)."""
+    """What layer Interp computes (schemas/known_layers.yaml:954)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1144,27 +1144,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:955")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:965")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:956")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:966")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:956")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:966")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:957")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:967")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:958")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:958")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:958")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:959")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:969")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:960")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:970")
     part = (
         r.value(
             hub.Slice(
@@ -1192,14 +1192,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2499)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2509)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2507")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2507")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1212,23 +1212,23 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2909)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2919)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1.0
     stride = param.stride if param.stride is not None else 2
     stride_h = param.stride_h if param.stride_h is not None else 2
     stride_w = param.stride_w if param.stride_w is not None else 2
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2912")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2922")
     if scale != 1:
-        raise Refused("what scale other than 1 does is not known", "schemas/known_layers.yaml:2913")
+        raise Refused("what scale other than 1 does is not known", "schemas/known_layers.yaml:2923")
     if not (param.stride is None or (param.stride_h is None and param.stride_w is None)):
-        raise Refused("the factor is stride, or stride_h and stride_w", "schemas/known_layers.yaml:2914")
+        raise Refused("the factor is stride, or stride_h and stride_w", "schemas/known_layers.yaml:2924")
     factors = (stride_h, stride_w) if param.stride_h is not None else (stride, stride)
     if (param.stride_h is not None) != (param.stride_w is not None):
-        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:2915")
+        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:2925")
     if not min(factors) > 0:
-        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:2915")
+        raise Refused("stride_h and stride_w are due, and positive", "schemas/known_layers.yaml:2925")
     r.top(
         0,
         r.value(
@@ -1244,17 +1244,17 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2448)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2458)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0625
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2452")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2462")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2453")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2463")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2453")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2463")
     r.top(
         0,
         r.value(
@@ -1265,16 +1265,16 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1534)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1544)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1539")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1549")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1769)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1779)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1290,23 +1290,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1777")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1787")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1779")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1789")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1779")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1789")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1781")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1791")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1783")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1793")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1783")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1793")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1785")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1795")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1785")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1795")
     r.top(
         0,
         r.value(
@@ -1327,7 +1327,7 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1293)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1303)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1335,9 +1335,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1299")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1309")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1301")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1311")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1360,13 +1360,13 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1937)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1947)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
     r.top(
         0,
         r.value(
@@ -1567,7 +1567,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Dropout": Reader(
         read_dropout,
-        "schemas/known_layers.yaml:647",
+        "schemas/known_layers.yaml:652",
         ("dropout_ratio", "scale_train"),
         ("dropout_ratio",),
     ),
@@ -1660,7 +1660,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             "pool",
             "kernel_size",
@@ -1725,31 +1725,31 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2203", ("reverse", "stride"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2398", ("axis",), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2213", ("reverse", "stride"), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2408", ("axis",), ()),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:944",
+        "schemas/known_layers.yaml:954",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2499", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2509", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2909",
+        "schemas/known_layers.yaml:2919",
         ("scale", "stride", "stride_h", "stride_w"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1534", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1544", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             "min_size",
             "max_size",
@@ -1769,13 +1769,13 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1947",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),

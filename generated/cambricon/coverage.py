@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1623",
+        "schemas/known_layers.yaml:1633",
         (
             Way(
-                "schemas/known_layers.yaml:1624",
+                "schemas/known_layers.yaml:1634",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1634",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1626",
+                        "schemas/known_layers.yaml:1636",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2777",
+        "schemas/known_layers.yaml:2787",
         (
             Way(
-                "schemas/known_layers.yaml:2778",
+                "schemas/known_layers.yaml:2788",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2778", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2788", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -1012,18 +1012,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1639",
+        "schemas/known_layers.yaml:1649",
         (
             Way(
-                "schemas/known_layers.yaml:1640",
+                "schemas/known_layers.yaml:1650",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1640",
+                        "schemas/known_layers.yaml:1650",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1652",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1811,12 +1811,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1543",
+        "schemas/known_layers.yaml:1553",
         (
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1901,34 +1901,34 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2193",
+        "schemas/known_layers.yaml:2203",
         (
             Way(
-                "schemas/known_layers.yaml:2194",
+                "schemas/known_layers.yaml:2204",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2194", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2204", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:965",
+        "schemas/known_layers.yaml:975",
         (
             Way(
-                "schemas/known_layers.yaml:966",
+                "schemas/known_layers.yaml:976",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:966",
+                        "schemas/known_layers.yaml:976",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2773",
+                "schemas/known_layers.yaml:2783",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2773",
+                        "schemas/known_layers.yaml:2783",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"',
                     ),
                 ),
@@ -1936,18 +1936,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2512",
-        (Way("schemas/known_layers.yaml:2512", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2522",
+        (Way("schemas/known_layers.yaml:2522", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1800",
+        "schemas/known_layers.yaml:1810",
         (
             Way(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1811",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1802",
+                        "schemas/known_layers.yaml:1812",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1956,14 +1956,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1311",
+        "schemas/known_layers.yaml:1321",
         (
             Way(
-                "schemas/known_layers.yaml:1312",
+                "schemas/known_layers.yaml:1322",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1312",
+                        "schemas/known_layers.yaml:1322",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1971,12 +1971,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2456",
-        (Way("schemas/known_layers.yaml:2457", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2466",
+        (Way("schemas/known_layers.yaml:2467", layers=("ROIPooling",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1944",
-        (Way("schemas/known_layers.yaml:1945", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("PSROIPooling",)),),
     ),
 }
 
@@ -2232,10 +2232,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:647",
+        "schemas/known_layers.yaml:652",
         (
             Way(
-                "schemas/known_layers.yaml:649",
+                "schemas/known_layers.yaml:654",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2561,7 +2561,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2651,7 +2651,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1630",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2735,7 +2735,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2955,20 +2955,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2171",
+        "schemas/known_layers.yaml:2181",
         (
             Way(
-                "schemas/known_layers.yaml:2184",
+                "schemas/known_layers.yaml:2194",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2184", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2194", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2186",
+                "schemas/known_layers.yaml:2196",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2186", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2196", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2188",
+                        "schemas/known_layers.yaml:2198",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -2982,38 +2982,38 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2175", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2185", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2176",
+                "schemas/known_layers.yaml:2186",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2177",
+                "schemas/known_layers.yaml:2187",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2753",
+        "schemas/known_layers.yaml:2763",
         (
             Way(
-                "schemas/known_layers.yaml:2763",
+                "schemas/known_layers.yaml:2773",
                 rewrite='tops[0] = Resize(bottoms[0], axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2763",
+                        "schemas/known_layers.yaml:2773",
                         "nearestneighbor_mode and len(bottoms) == 1",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2765",
+                "schemas/known_layers.yaml:2775",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2765",
+                        "schemas/known_layers.yaml:2775",
                         "not nearestneighbor_mode and len(bottoms) == 2",
                     ),
                 ),
@@ -3026,31 +3026,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2757",
+                "schemas/known_layers.yaml:2767",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2758",
+                "schemas/known_layers.yaml:2768",
                 "pad_out_h == 0 and pad_out_W == 0",
                 "pads at the end are not known",
             ),
         ),
     ),
     "ROIAlign": Entry(
-        "schemas/known_layers.yaml:2411",
+        "schemas/known_layers.yaml:2421",
         (
             Way(
-                "schemas/known_layers.yaml:2413",
+                "schemas/known_layers.yaml:2423",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2415",
+                        "schemas/known_layers.yaml:2425",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2416",
+                        "schemas/known_layers.yaml:2426",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3059,15 +3059,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2499",
+        "schemas/known_layers.yaml:2509",
         (
             Way(
-                "schemas/known_layers.yaml:2501",
+                "schemas/known_layers.yaml:2511",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2507",
+                        "schemas/known_layers.yaml:2517",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3077,10 +3077,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             Way(
-                "schemas/known_layers.yaml:1771",
+                "schemas/known_layers.yaml:1781",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3088,27 +3088,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1777",
+                        "schemas/known_layers.yaml:1787",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1779",
+                        "schemas/known_layers.yaml:1789",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1781",
+                        "schemas/known_layers.yaml:1791",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1783",
+                        "schemas/known_layers.yaml:1793",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1785",
+                        "schemas/known_layers.yaml:1795",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3118,20 +3118,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         (
             Way(
-                "schemas/known_layers.yaml:1295",
+                "schemas/known_layers.yaml:1305",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1299",
+                        "schemas/known_layers.yaml:1309",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1301",
+                        "schemas/known_layers.yaml:1311",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3141,14 +3141,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3175,10 +3175,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:944",
+        "schemas/known_layers.yaml:954",
         (
             Way(
-                "schemas/known_layers.yaml:946",
+                "schemas/known_layers.yaml:956",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3188,32 +3188,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:955",
+                        "schemas/known_layers.yaml:965",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:956",
+                        "schemas/known_layers.yaml:966",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:957",
+                        "schemas/known_layers.yaml:967",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:958",
+                        "schemas/known_layers.yaml:968",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:959",
+                        "schemas/known_layers.yaml:969",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:960",
+                        "schemas/known_layers.yaml:970",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3223,19 +3223,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         (
             Way(
-                "schemas/known_layers.yaml:2450",
+                "schemas/known_layers.yaml:2460",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2452",
+                        "schemas/known_layers.yaml:2462",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2453",
+                        "schemas/known_layers.yaml:2463",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3244,14 +3244,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1623",
+        "schemas/known_layers.yaml:1633",
         (
             Way(
-                "schemas/known_layers.yaml:1624",
+                "schemas/known_layers.yaml:1634",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1634",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1626",
+                        "schemas/known_layers.yaml:1636",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -291,12 +291,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:1148",
+        "schemas/known_layers.yaml:1158",
         (
             Way(
-                "schemas/known_layers.yaml:1149",
+                "schemas/known_layers.yaml:1159",
                 layers=("MaxUnPool",),
-                conditions=(Condition("schemas/known_layers.yaml:1149", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:1159", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -346,14 +346,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2131",
+        "schemas/known_layers.yaml:2141",
         (
             Way(
-                "schemas/known_layers.yaml:2132",
+                "schemas/known_layers.yaml:2142",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2132",
+                        "schemas/known_layers.yaml:2142",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -796,9 +796,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:816",
+        "schemas/known_layers.yaml:826",
         (
-            Way("schemas/known_layers.yaml:817", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:827", layers=("HardSigmoid",)),
             Way("bvlc/mapping.yaml:805", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
     ),
@@ -1013,18 +1013,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1639",
+        "schemas/known_layers.yaml:1649",
         (
             Way(
-                "schemas/known_layers.yaml:1640",
+                "schemas/known_layers.yaml:1650",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1640",
+                        "schemas/known_layers.yaml:1650",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1652",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1265,10 +1265,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1341",
+        "schemas/known_layers.yaml:1351",
         (
             Way(
-                "schemas/known_layers.yaml:1342",
+                "schemas/known_layers.yaml:1352",
                 layers=("Pad",),
                 let=(
                     ("each", "pad_pairs(pads, axes, data.rank)"),
@@ -1276,11 +1276,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1345",
+                        "schemas/known_layers.yaml:1355",
                         'data.rank == 4 and mode in ["constant", "edge", "reflect"]',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1347",
+                        "schemas/known_layers.yaml:1357",
                         "each[:2] == [(0, 0), (0, 0)] and min(sides) >= 0",
                         "height and width are padded here alone",
                     ),
@@ -1831,12 +1831,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1543",
+        "schemas/known_layers.yaml:1553",
         (
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1857,12 +1857,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2720",
+        "schemas/known_layers.yaml:2730",
         (
             Way(
-                "schemas/known_layers.yaml:2721",
+                "schemas/known_layers.yaml:2731",
                 layers=("Unsqueeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2721", "len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2731", "len(axes) == 1"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1669",
@@ -1926,14 +1926,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1800",
+        "schemas/known_layers.yaml:1810",
         (
             Way(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1811",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1802",
+                        "schemas/known_layers.yaml:1812",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1942,29 +1942,43 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:616",
+        "schemas/known_layers.yaml:617",
         (
             Way(
-                "schemas/known_layers.yaml:617",
+                "schemas/known_layers.yaml:618",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:617", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:618", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition(
+                        "schemas/known_layers.yaml:620",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
             Way(
-                "schemas/known_layers.yaml:628",
+                "schemas/known_layers.yaml:631",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:628", 'code == "CORNER_SIZE"'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:631", 'code == "CORNER_SIZE"'),
+                    Condition(
+                        "schemas/known_layers.yaml:633",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1311",
+        "schemas/known_layers.yaml:1321",
         (
             Way(
-                "schemas/known_layers.yaml:1312",
+                "schemas/known_layers.yaml:1322",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1312",
+                        "schemas/known_layers.yaml:1322",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1972,12 +1986,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:837",
-        (Way("schemas/known_layers.yaml:837", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:847",
+        (Way("schemas/known_layers.yaml:847", layers=("HardSwish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1944",
-        (Way("schemas/known_layers.yaml:1945", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
         "schemas/known_layers.yaml:118",
@@ -2002,16 +2016,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2821",
+                "schemas/known_layers.yaml:2831",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2821",
+                        "schemas/known_layers.yaml:2831",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2825",
+                        "schemas/known_layers.yaml:2835",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2020,24 +2034,24 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1573",
+        "schemas/known_layers.yaml:1583",
         (
             Way(
-                "schemas/known_layers.yaml:1574",
+                "schemas/known_layers.yaml:1584",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1574", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1584", 'mode == "CRD"'),),
             ),
         ),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1885",
+        "schemas/known_layers.yaml:1895",
         (
             Way(
-                "schemas/known_layers.yaml:1886",
+                "schemas/known_layers.yaml:1896",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1897",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2624,7 +2638,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2714,7 +2728,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1630",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2798,7 +2812,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2970,14 +2984,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2987,10 +3001,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             Way(
-                "schemas/known_layers.yaml:1771",
+                "schemas/known_layers.yaml:1781",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2998,27 +3012,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1777",
+                        "schemas/known_layers.yaml:1787",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1779",
+                        "schemas/known_layers.yaml:1789",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1781",
+                        "schemas/known_layers.yaml:1791",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1783",
+                        "schemas/known_layers.yaml:1793",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1785",
+                        "schemas/known_layers.yaml:1795",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3032,7 +3046,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "schemas/known_layers.yaml:593",
-                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
+                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
                         "schemas/known_layers.yaml:596",
@@ -3051,20 +3065,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         (
             Way(
-                "schemas/known_layers.yaml:1295",
+                "schemas/known_layers.yaml:1305",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1299",
+                        "schemas/known_layers.yaml:1309",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1301",
+                        "schemas/known_layers.yaml:1311",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3074,19 +3088,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:834",
-        (Way("schemas/known_layers.yaml:836", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:844",
+        (Way("schemas/known_layers.yaml:846", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3095,15 +3109,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2810",
+        "schemas/known_layers.yaml:2820",
         (
             Way(
-                "schemas/known_layers.yaml:2812",
+                "schemas/known_layers.yaml:2822",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2815",
+                        "schemas/known_layers.yaml:2825",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3113,29 +3127,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:812",
+        "schemas/known_layers.yaml:822",
         (
             Way(
-                "schemas/known_layers.yaml:814",
+                "schemas/known_layers.yaml:824",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:2717",
-        (Way("schemas/known_layers.yaml:2718", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
+        "schemas/known_layers.yaml:2727",
+        (Way("schemas/known_layers.yaml:2728", rewrite="tops[0] = Unsqueeze(bottom, axes=[dim])"),),
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2121",
+        "schemas/known_layers.yaml:2131",
         (
             Way(
-                "schemas/known_layers.yaml:2124",
+                "schemas/known_layers.yaml:2134",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2128",
+                        "schemas/known_layers.yaml:2138",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3145,10 +3159,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1329",
+        "schemas/known_layers.yaml:1339",
         (
             Way(
-                "schemas/known_layers.yaml:1331",
+                "schemas/known_layers.yaml:1341",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=mode, constant_value=pad_value)",
                 let=(
                     ("pads", "[0, 0, pad_u, pad_l, 0, 0, pad_d, pad_r]"),
@@ -3156,17 +3170,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1333",
+                        "schemas/known_layers.yaml:1343",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1334",
+                        "schemas/known_layers.yaml:1344",
                         "min([pad_u, pad_d, pad_l, pad_r]) >= 0",
                         "negative pads are not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1335",
+                        "schemas/known_layers.yaml:1345",
                         'pad_type == "CONSTANT" or pad_value == 0',
                         "pad_value is for CONSTANT",
                     ),
@@ -3207,20 +3221,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "MaxUnPool": Entry(
-        "schemas/known_layers.yaml:1134",
+        "schemas/known_layers.yaml:1144",
         (
             Way(
-                "schemas/known_layers.yaml:1136",
+                "schemas/known_layers.yaml:1146",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(zeros_there, places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0, dst_h, dst_w])',
                 let=(("c", "bottoms[0].shape[:2]"), ("zeros_there", "full(c + [dst_h * dst_w], 0.0)")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1138",
+                        "schemas/known_layers.yaml:1148",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1139",
+                        "schemas/known_layers.yaml:1149",
                         "dst_h > 0 and dst_w > 0",
                         "dst_h and dst_w are due",
                     ),
@@ -3230,14 +3244,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1566",
+        "schemas/known_layers.yaml:1576",
         (
             Way(
-                "schemas/known_layers.yaml:1568",
+                "schemas/known_layers.yaml:1578",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1570",
+                        "schemas/known_layers.yaml:1580",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3247,28 +3261,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1873",
+        "schemas/known_layers.yaml:1883",
         (
             Way(
-                "schemas/known_layers.yaml:1880",
+                "schemas/known_layers.yaml:1890",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1880", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1890", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1882",
+                "schemas/known_layers.yaml:1892",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1882", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1892", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1877",
+                "schemas/known_layers.yaml:1887",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1878",
+                "schemas/known_layers.yaml:1888",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1623",
+        "schemas/known_layers.yaml:1633",
         (
             Way(
-                "schemas/known_layers.yaml:1624",
+                "schemas/known_layers.yaml:1634",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1634",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1626",
+                        "schemas/known_layers.yaml:1636",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -995,18 +995,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1639",
+        "schemas/known_layers.yaml:1649",
         (
             Way(
-                "schemas/known_layers.yaml:1640",
+                "schemas/known_layers.yaml:1650",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1640",
+                        "schemas/known_layers.yaml:1650",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1652",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1599,16 +1599,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2383",
+        "schemas/known_layers.yaml:2393",
         (
             Way(
-                "schemas/known_layers.yaml:2384",
+                "schemas/known_layers.yaml:2394",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2387", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2397", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2389",
+                        "schemas/known_layers.yaml:2399",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1807,12 +1807,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1543",
+        "schemas/known_layers.yaml:1553",
         (
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1897,8 +1897,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2681",
-        (Way("schemas/known_layers.yaml:2682", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2691",
+        (Way("schemas/known_layers.yaml:2692", layers=("Swish",)),),
     ),
 }
 
@@ -2486,7 +2486,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2576,7 +2576,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1630",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2660,7 +2660,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2832,8 +2832,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2674",
-        (Way("schemas/known_layers.yaml:2677", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2684",
+        (Way("schemas/known_layers.yaml:2687", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "ContinuationIndicator": Entry(
@@ -2854,14 +2854,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2871,10 +2871,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2375",
+        "schemas/known_layers.yaml:2385",
         (
             Way(
-                "schemas/known_layers.yaml:2377",
+                "schemas/known_layers.yaml:2387",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1623",
+        "schemas/known_layers.yaml:1633",
         (
             Way(
-                "schemas/known_layers.yaml:1624",
+                "schemas/known_layers.yaml:1634",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1634",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1626",
+                        "schemas/known_layers.yaml:1636",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -341,14 +341,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2131",
+        "schemas/known_layers.yaml:2141",
         (
             Way(
-                "schemas/known_layers.yaml:2132",
+                "schemas/known_layers.yaml:2142",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2132",
+                        "schemas/known_layers.yaml:2142",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1015,18 +1015,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1639",
+        "schemas/known_layers.yaml:1649",
         (
             Way(
-                "schemas/known_layers.yaml:1640",
+                "schemas/known_layers.yaml:1650",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1640",
+                        "schemas/known_layers.yaml:1650",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1652",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1814,12 +1814,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1543",
+        "schemas/known_layers.yaml:1553",
         (
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1904,14 +1904,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1800",
+        "schemas/known_layers.yaml:1810",
         (
             Way(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1811",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1802",
+                        "schemas/known_layers.yaml:1812",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1920,29 +1920,43 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:616",
+        "schemas/known_layers.yaml:617",
         (
             Way(
-                "schemas/known_layers.yaml:617",
+                "schemas/known_layers.yaml:618",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:617", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:618", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition(
+                        "schemas/known_layers.yaml:620",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
             Way(
-                "schemas/known_layers.yaml:628",
+                "schemas/known_layers.yaml:631",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:628", 'code == "CORNER_SIZE"'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:631", 'code == "CORNER_SIZE"'),
+                    Condition(
+                        "schemas/known_layers.yaml:633",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1311",
+        "schemas/known_layers.yaml:1321",
         (
             Way(
-                "schemas/known_layers.yaml:1312",
+                "schemas/known_layers.yaml:1322",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1312",
+                        "schemas/known_layers.yaml:1322",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1950,33 +1964,33 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2193",
+        "schemas/known_layers.yaml:2203",
         (
             Way(
-                "schemas/known_layers.yaml:2194",
+                "schemas/known_layers.yaml:2204",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2194", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2204", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2681",
-        (Way("schemas/known_layers.yaml:2682", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2691",
+        (Way("schemas/known_layers.yaml:2692", layers=("Swish",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2820",
+        "schemas/known_layers.yaml:2830",
         (
             Way(
-                "schemas/known_layers.yaml:2821",
+                "schemas/known_layers.yaml:2831",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2821",
+                        "schemas/known_layers.yaml:2831",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2825",
+                        "schemas/known_layers.yaml:2835",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2590,7 +2604,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2680,7 +2694,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1630",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2764,7 +2778,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2936,14 +2950,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2953,10 +2967,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             Way(
-                "schemas/known_layers.yaml:1771",
+                "schemas/known_layers.yaml:1781",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2964,27 +2978,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1777",
+                        "schemas/known_layers.yaml:1787",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1779",
+                        "schemas/known_layers.yaml:1789",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1781",
+                        "schemas/known_layers.yaml:1791",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1783",
+                        "schemas/known_layers.yaml:1793",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1785",
+                        "schemas/known_layers.yaml:1795",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2998,7 +3012,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "schemas/known_layers.yaml:593",
-                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
+                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
                         "schemas/known_layers.yaml:596",
@@ -3017,20 +3031,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         (
             Way(
-                "schemas/known_layers.yaml:1295",
+                "schemas/known_layers.yaml:1305",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1299",
+                        "schemas/known_layers.yaml:1309",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1301",
+                        "schemas/known_layers.yaml:1311",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3108,20 +3122,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2171",
+        "schemas/known_layers.yaml:2181",
         (
             Way(
-                "schemas/known_layers.yaml:2184",
+                "schemas/known_layers.yaml:2194",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2184", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2194", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2186",
+                "schemas/known_layers.yaml:2196",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2186", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2196", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2188",
+                        "schemas/known_layers.yaml:2198",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3135,34 +3149,34 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2175", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2185", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2176",
+                "schemas/known_layers.yaml:2186",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2177",
+                "schemas/known_layers.yaml:2187",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2674",
-        (Way("schemas/known_layers.yaml:2677", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2684",
+        (Way("schemas/known_layers.yaml:2687", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2810",
+        "schemas/known_layers.yaml:2820",
         (
             Way(
-                "schemas/known_layers.yaml:2812",
+                "schemas/known_layers.yaml:2822",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2815",
+                        "schemas/known_layers.yaml:2825",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3172,14 +3186,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2121",
+        "schemas/known_layers.yaml:2131",
         (
             Way(
-                "schemas/known_layers.yaml:2124",
+                "schemas/known_layers.yaml:2134",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2128",
+                        "schemas/known_layers.yaml:2138",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),

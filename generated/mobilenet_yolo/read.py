@@ -630,7 +630,7 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1612)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1622)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -679,7 +679,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or not lib.NEVER or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1620")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1630")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -732,7 +732,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1612")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1622")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -828,7 +828,7 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
     r.top(
         0,
         r.value(
-            hub.Reshape(shape=lib.caffe_reshape(bottom.shape, shape.dim, axis, num_axes)),
+            hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, axis, num_axes)),
             (bottom,),
         ),
     )
@@ -1035,16 +1035,16 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1534)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1544)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1539")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1549")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1769)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1779)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1060,23 +1060,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1777")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1787")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1779")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1789")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1779")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1789")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1781")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1791")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1783")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1793")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1783")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1793")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1785")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1795")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1785")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1795")
     r.top(
         0,
         r.value(
@@ -1133,6 +1133,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
                 background=background_label_id,
                 code=code_type,
                 variance_in_target=variance_encoded_in_target,
+                last_pixel=False,
                 score_threshold=confidence_threshold if param.confidence_threshold is not None else -3.4028235e+38,
                 nms_threshold=or_default(nms_param.nms_threshold, 0.3),
                 nms_top_k=lib.candidates(nms_param),
@@ -1145,7 +1146,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1293)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1303)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1153,9 +1154,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1299")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1309")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1301")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1311")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1244,18 +1245,18 @@ def read_depthwise_convolution(r: Read, param: layers.DepthwiseConvolution) -> N
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2171)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2181)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2175")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2185")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2176")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2186")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2177")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2187")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1263,9 +1264,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2188")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2198")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2188")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2198")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1275,27 +1276,27 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2171")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2181")
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2674)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2684)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2810)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2820)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2815")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2825")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2815")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2825")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2815")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2825")
     s = float(scale)
     r.top(
         0,
@@ -1312,12 +1313,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2121)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2131)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2128")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2138")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
@@ -1585,7 +1586,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "Parameter": Reader(read_parameter, "bvlc/mapping.yaml:2150", ("shape.dim",), ()),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             "pool",
             "kernel_size",
@@ -1628,10 +1629,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1534", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1544", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             "min_size",
             "max_size",
@@ -1672,7 +1673,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
@@ -1698,10 +1699,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2171", ("stride", "reverse"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2674", ("beta",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2810", ("scale",), ()),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2121", ("negative_slope",), ("engine",)),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2181", ("stride", "reverse"), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2684", ("beta",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2820", ("scale",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2131", ("negative_slope",), ("engine",)),
     "YoloDetectionOutput": Reader(
         read_yolo_detection_output,
         "mobilenet_yolo/mapping.yaml:45",

@@ -141,28 +141,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1722",
+        "schemas/known_layers.yaml:1732",
         (
             Way(
-                "schemas/known_layers.yaml:1723",
+                "schemas/known_layers.yaml:1733",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1723",
+                        "schemas/known_layers.yaml:1733",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and (count_include_pad == 1 or pads == zeros(6))",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1624",
+                "schemas/known_layers.yaml:1634",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1634",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1626",
+                        "schemas/known_layers.yaml:1636",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -359,11 +359,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:240", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2132",
+                "schemas/known_layers.yaml:2142",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2132",
+                        "schemas/known_layers.yaml:2142",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -444,11 +444,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:892",
+                "schemas/known_layers.yaml:902",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:892",
+                        "schemas/known_layers.yaml:902",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -780,9 +780,9 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("bvlc/mapping.yaml:768", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "schemas/known_layers.yaml:799",
+        "schemas/known_layers.yaml:809",
         (
-            Way("schemas/known_layers.yaml:800", layers=("GroupNorm", "Scale")),
+            Way("schemas/known_layers.yaml:810", layers=("GroupNorm", "Scale")),
             Way(
                 "bvlc/mapping.yaml:772",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
@@ -792,24 +792,24 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:827",
+        "schemas/known_layers.yaml:837",
         (
             Way(
-                "schemas/known_layers.yaml:828",
+                "schemas/known_layers.yaml:838",
                 layers=("Hsigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:828",
+                        "schemas/known_layers.yaml:838",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:828",
+                "schemas/known_layers.yaml:838",
                 layers=("HSigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:828",
+                        "schemas/known_layers.yaml:838",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
@@ -889,14 +889,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1088",
+        "schemas/known_layers.yaml:1098",
         (
             Way(
-                "schemas/known_layers.yaml:1089",
+                "schemas/known_layers.yaml:1099",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1089",
+                        "schemas/known_layers.yaml:1099",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -1031,28 +1031,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1707",
+        "schemas/known_layers.yaml:1717",
         (
             Way(
-                "schemas/known_layers.yaml:1708",
+                "schemas/known_layers.yaml:1718",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1708",
+                        "schemas/known_layers.yaml:1718",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and not has(Indices)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1640",
+                "schemas/known_layers.yaml:1650",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1640",
+                        "schemas/known_layers.yaml:1650",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1652",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1288,14 +1288,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1373",
+        "schemas/known_layers.yaml:1383",
         (
             Way(
-                "schemas/known_layers.yaml:1374",
+                "schemas/known_layers.yaml:1384",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1374", 'mode in ["constant", "reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1384", 'mode in ["constant", "reflect", "edge"]'),
                 ),
             ),
             Way(
@@ -1820,9 +1820,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2708",
+        "schemas/known_layers.yaml:2718",
         (
-            Way("schemas/known_layers.yaml:2709", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2719", layers=("Transpose",)),
             Way(
                 "bvlc/mapping.yaml:1650",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
@@ -1906,37 +1906,37 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:837",
+        "schemas/known_layers.yaml:847",
         (
-            Way("schemas/known_layers.yaml:837", layers=("Hswish",)),
-            Way("schemas/known_layers.yaml:837", layers=("HSwish",)),
+            Way("schemas/known_layers.yaml:847", layers=("Hswish",)),
+            Way("schemas/known_layers.yaml:847", layers=("HSwish",)),
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2456",
-        (Way("schemas/known_layers.yaml:2457", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2466",
+        (Way("schemas/known_layers.yaml:2467", layers=("ROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2820",
+        "schemas/known_layers.yaml:2830",
         (
             Way(
-                "schemas/known_layers.yaml:2821",
+                "schemas/known_layers.yaml:2831",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2821",
+                        "schemas/known_layers.yaml:2831",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2825",
+                        "schemas/known_layers.yaml:2835",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2268",
+                "schemas/known_layers.yaml:2278",
                 layers=("Resize",),
                 let=(
                     ("lower", 'mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)'),
@@ -1944,43 +1944,43 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2271",
+                        "schemas/known_layers.yaml:2281",
                         "X.rank == 4 and X.shape[1] == Y.shape[1] and (lower or aligned)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1273",
+                "schemas/known_layers.yaml:1283",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1273",
+                        "schemas/known_layers.yaml:1283",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1277",
+                        "schemas/known_layers.yaml:1287",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1254",
+                "schemas/known_layers.yaml:1264",
                 layers=("NNInterp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1254",
+                        "schemas/known_layers.yaml:1264",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:994",
+                "schemas/known_layers.yaml:1004",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:994",
+                        "schemas/known_layers.yaml:1004",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1988,23 +1988,23 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1944",
-        (Way("schemas/known_layers.yaml:1945", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("PSROIPooling",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2512",
+        "schemas/known_layers.yaml:2522",
         (
-            Way("schemas/known_layers.yaml:2512", layers=("ChannelShuffle",)),
-            Way("schemas/known_layers.yaml:2512", layers=("ShuffleChannel",)),
+            Way("schemas/known_layers.yaml:2522", layers=("ChannelShuffle",)),
+            Way("schemas/known_layers.yaml:2522", layers=("ShuffleChannel",)),
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2664",
+        "schemas/known_layers.yaml:2674",
         (
             Way(
-                "schemas/known_layers.yaml:2665",
+                "schemas/known_layers.yaml:2675",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2665", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2675", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -2533,10 +2533,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Parameter": Entry(
-        "schemas/known_layers.yaml:1464",
+        "schemas/known_layers.yaml:1474",
         (
             Way(
-                "schemas/known_layers.yaml:1466",
+                "schemas/known_layers.yaml:1476",
                 rewrite="tops[0] = Identity(reshape(blobs[0], sizes))",
                 let=(
                     ("four", "channel > 0 and height > 0 and width > 0"),
@@ -2545,17 +2545,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1471",
+                        "schemas/known_layers.yaml:1481",
                         "len(bottoms) == 0 and len(blobs) == 1",
                         "no bottom is due, and one blob",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1472",
+                        "schemas/known_layers.yaml:1482",
                         "four != two",
                         "the sizes are channel, height and width, or m and n",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1473",
+                        "schemas/known_layers.yaml:1483",
                         "four or batch == 1 or blobs[0].rank == 3",
                         "a batch of matrices has a blob of three axes",
                     ),
@@ -2564,7 +2564,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2654,7 +2654,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1630",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2738,7 +2738,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2943,10 +2943,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:884",
+        "schemas/known_layers.yaml:894",
         (
             Way(
-                "schemas/known_layers.yaml:887",
+                "schemas/known_layers.yaml:897",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2993,47 +2993,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HSigmoid": Entry(
-        "schemas/known_layers.yaml:823",
+        "schemas/known_layers.yaml:833",
         (
             Way(
-                "schemas/known_layers.yaml:825",
+                "schemas/known_layers.yaml:835",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "Hsigmoid": Entry(
-        "schemas/known_layers.yaml:823",
+        "schemas/known_layers.yaml:833",
         (
             Way(
-                "schemas/known_layers.yaml:825",
+                "schemas/known_layers.yaml:835",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:834",
-        (Way("schemas/known_layers.yaml:836", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:844",
+        (Way("schemas/known_layers.yaml:846", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "Hswish": Entry(
-        "schemas/known_layers.yaml:834",
-        (Way("schemas/known_layers.yaml:836", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:844",
+        (Way("schemas/known_layers.yaml:846", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         (
             Way(
-                "schemas/known_layers.yaml:2450",
+                "schemas/known_layers.yaml:2460",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2452",
+                        "schemas/known_layers.yaml:2462",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2453",
+                        "schemas/known_layers.yaml:2463",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3042,24 +3042,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:984",
+        "schemas/known_layers.yaml:994",
         (
             Way(
-                "schemas/known_layers.yaml:986",
+                "schemas/known_layers.yaml:996",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:987",
+                        "schemas/known_layers.yaml:997",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:988",
+                        "schemas/known_layers.yaml:998",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:990",
+                        "schemas/known_layers.yaml:1000",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -3068,14 +3068,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3084,51 +3084,51 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIMaskPooling": Entry(
-        "schemas/known_layers.yaml:1904",
+        "schemas/known_layers.yaml:1914",
         (
             Way(
-                "schemas/known_layers.yaml:1910",
+                "schemas/known_layers.yaml:1920",
                 rewrite="first = Slice(bottoms[1], starts=[1], ends=[3], axes=[1])\nlast = Slice(bottoms[1], starts=[3], ends=[5], axes=[1])\nmiddle = Mul(Add(first, last), 0.5)\nhalf = Mul(Mul(Sub(last, first), roi_scale), 0.5)\nrois = Concat(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), Sub(middle, half), Add(middle, half), axis=1)\ntops[0] = caffe.PSROIPooling(bottoms[0], rois, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
-                conditions=(Condition("schemas/known_layers.yaml:1910", "bin_scale == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1920", "bin_scale == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1918",
+                "schemas/known_layers.yaml:1928",
                 rewrite="first = Slice(bottoms[1], starts=[1], ends=[3], axes=[1])\nlast = Slice(bottoms[1], starts=[3], ends=[5], axes=[1])\nmiddle = Mul(Add(first, last), 0.5)\nhalf = Mul(Mul(Sub(last, first), roi_scale), 0.5)\nrois = Concat(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), Sub(middle, half), Add(middle, half), axis=1)\ntops[0] = caffe.PSROIMaskPooling(bottoms[0], rois, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale, bin_scale=bin_scale)",
-                conditions=(Condition("schemas/known_layers.yaml:1918", "bin_scale != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1928", "bin_scale != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1907",
+                "schemas/known_layers.yaml:1917",
                 "len(bottoms) == 2 and bottoms[1].rank == 2",
                 "two bottoms are due: a feature map and regions",
             ),
             Condition(
-                "schemas/known_layers.yaml:1908",
+                "schemas/known_layers.yaml:1918",
                 "has(spatial_scale) and output_dim > 0 and group_size > 0",
                 "spatial_scale, output_dim and group_size are due",
             ),
         ),
     ),
     "NNInterp": Entry(
-        "schemas/known_layers.yaml:1244",
+        "schemas/known_layers.yaml:1254",
         (
             Way(
-                "schemas/known_layers.yaml:1246",
+                "schemas/known_layers.yaml:1256",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1247",
+                        "schemas/known_layers.yaml:1257",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1248",
+                        "schemas/known_layers.yaml:1258",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "factors and pads are not known; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1250",
+                        "schemas/known_layers.yaml:1260",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -3137,48 +3137,48 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HeatMap2Coord": Entry(
-        "schemas/known_layers.yaml:844",
+        "schemas/known_layers.yaml:854",
         (
             Way(
-                "schemas/known_layers.yaml:855",
+                "schemas/known_layers.yaml:865",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ny = Cast(row, to=element_type("float32"))\nx = Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32"))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:855", "not coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:865", "not coord_reposition"),),
             ),
             Way(
-                "schemas/known_layers.yaml:865",
+                "schemas/known_layers.yaml:875",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ndown = Sign(Sub(Slice(bottom, starts=[2], ends=[h], axes=[2]), Slice(bottom, starts=[0], ends=[h - 2], axes=[2])))\nright = Sign(Sub(Slice(bottom, starts=[2], ends=[w], axes=[3]), Slice(bottom, starts=[0], ends=[w - 2], axes=[3])))\nstep_y = GatherElements(Reshape(Pad(down, pads=[0, 0, 1, 0, 0, 0, 1, 0]), shape=[0, c, h * w]), at, axis=2)\nstep_x = GatherElements(Reshape(Pad(right, pads=[0, 0, 0, 1, 0, 0, 0, 1]), shape=[0, c, h * w]), at, axis=2)\ny = Add(Cast(row, to=element_type("float32")), Mul(step_y, 0.25))\nx = Add(Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32")), Mul(step_x, 0.25))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:865", "coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:875", "coord_reposition"),),
             ),
         ),
         let=(("c", "bottom.shape[1]"), ("h", "bottom.shape[2]"), ("w", "bottom.shape[3]")),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:851",
+                "schemas/known_layers.yaml:861",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:852",
+                "schemas/known_layers.yaml:862",
                 "coord_h > 0 and coord_w > 0",
                 "coord_h and coord_w are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:853",
+                "schemas/known_layers.yaml:863",
                 "not coord_reposition or h > 2 and w > 2",
                 "a map whose maxima are moved towards a neighbour has three rows and columns",
             ),
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:1264",
+        "schemas/known_layers.yaml:1274",
         (
             Way(
-                "schemas/known_layers.yaml:1266",
+                "schemas/known_layers.yaml:1276",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1267",
+                        "schemas/known_layers.yaml:1277",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -3187,15 +3187,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2499",
+        "schemas/known_layers.yaml:2509",
         (
             Way(
-                "schemas/known_layers.yaml:2501",
+                "schemas/known_layers.yaml:2511",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2507",
+                        "schemas/known_layers.yaml:2517",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3227,14 +3227,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2702",
+        "schemas/known_layers.yaml:2712",
         (
             Way(
-                "schemas/known_layers.yaml:2704",
+                "schemas/known_layers.yaml:2714",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2705",
+                        "schemas/known_layers.yaml:2715",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3243,19 +3243,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PODROIAlignPooling": Entry(
-        "schemas/known_layers.yaml:2426",
+        "schemas/known_layers.yaml:2436",
         (
             Way(
-                "schemas/known_layers.yaml:2428",
+                "schemas/known_layers.yaml:2438",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sample_num, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2429",
+                        "schemas/known_layers.yaml:2439",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2430",
+                        "schemas/known_layers.yaml:2440",
                         "pooled_h > 0 and pooled_w > 0 and sample_num >= 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3264,14 +3264,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2121",
+        "schemas/known_layers.yaml:2131",
         (
             Way(
-                "schemas/known_layers.yaml:2124",
+                "schemas/known_layers.yaml:2134",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2128",
+                        "schemas/known_layers.yaml:2138",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3281,15 +3281,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "GroupNorm": Entry(
-        "schemas/known_layers.yaml:791",
+        "schemas/known_layers.yaml:801",
         (
             Way(
-                "schemas/known_layers.yaml:793",
+                "schemas/known_layers.yaml:803",
                 rewrite="tops[0] = GroupNormalization(bottom, full(c, 1.0), full(c, 0.0), num_groups=group_num, epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:794",
+                        "schemas/known_layers.yaml:804",
                         "group_num > 0 and bottom.shape[1] % group_num == 0",
                         "group_num does not divide the channels",
                     ),
@@ -3298,22 +3298,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2257",
+        "schemas/known_layers.yaml:2267",
         (
             Way(
-                "schemas/known_layers.yaml:2262",
+                "schemas/known_layers.yaml:2272",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
-                conditions=(Condition("schemas/known_layers.yaml:2262", "interp_mode == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2272", "interp_mode == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2264",
+                "schemas/known_layers.yaml:2274",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
-                conditions=(Condition("schemas/known_layers.yaml:2264", "interp_mode != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2274", "interp_mode != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2260",
+                "schemas/known_layers.yaml:2270",
                 "bottom.rank == 4 and height > 0 and width > 0",
                 "height and width are due, and a blob of four axes",
             ),
@@ -3374,14 +3374,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1078",
+        "schemas/known_layers.yaml:1088",
         (
             Way(
-                "schemas/known_layers.yaml:1080",
+                "schemas/known_layers.yaml:1090",
                 rewrite='a = Transpose(bottoms[0], perm=[1, 0]) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=[1, 0]) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1082",
+                        "schemas/known_layers.yaml:1092",
                         "len(bottoms) == 2 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices are due",
                     ),
@@ -3390,26 +3390,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reduce": Entry(
-        "schemas/known_layers.yaml:2097",
+        "schemas/known_layers.yaml:2107",
         (
             Way(
-                "schemas/known_layers.yaml:2102",
+                "schemas/known_layers.yaml:2112",
                 rewrite="tops[0] = ReduceSum(bottom, axes=[along], keepdims=1)",
-                conditions=(Condition("schemas/known_layers.yaml:2102", 'operation == "SUM"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2112", 'operation == "SUM"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2104",
+                "schemas/known_layers.yaml:2114",
                 rewrite="tops[0] = ReduceMean(bottom, axes=[along], keepdims=1)",
-                conditions=(Condition("schemas/known_layers.yaml:2104", 'operation == "MEAN"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2114", 'operation == "MEAN"'),),
             ),
         ),
         let=(("along", "axis_of(axis, bottom.rank)"),),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2627",
+        "schemas/known_layers.yaml:2637",
         (
             Way(
-                "schemas/known_layers.yaml:2629",
+                "schemas/known_layers.yaml:2639",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3418,12 +3418,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2630",
+                        "schemas/known_layers.yaml:2640",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2631",
+                        "schemas/known_layers.yaml:2641",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3432,24 +3432,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2661",
+        "schemas/known_layers.yaml:2671",
         (
             Way(
-                "schemas/known_layers.yaml:2662",
+                "schemas/known_layers.yaml:2672",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=upsample, mode='CRD')",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2810",
+        "schemas/known_layers.yaml:2820",
         (
             Way(
-                "schemas/known_layers.yaml:2812",
+                "schemas/known_layers.yaml:2822",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2815",
+                        "schemas/known_layers.yaml:2825",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3459,20 +3459,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1364",
+        "schemas/known_layers.yaml:1374",
         (
             Way(
-                "schemas/known_layers.yaml:1366",
+                "schemas/known_layers.yaml:1376",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=how, constant_value=value)",
                 let=(("how", 'mode if has(mode) else "constant"'),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1369",
+                        "schemas/known_layers.yaml:1379",
                         'how in ["constant", "reflect", "edge"]',
                         "mode is constant, reflect or edge",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1370",
+                        "schemas/known_layers.yaml:1380",
                         "len(pads) == 2 * bottom.rank",
                         "pads has a beginning and an end for each axis",
                     ),
@@ -3484,12 +3484,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:221",
         (
             Way(
-                "schemas/known_layers.yaml:2501",
+                "schemas/known_layers.yaml:2511",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2507",
+                        "schemas/known_layers.yaml:2517",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3499,14 +3499,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU3d": Entry(
-        "schemas/known_layers.yaml:2159",
+        "schemas/known_layers.yaml:2169",
         (
             Way(
-                "schemas/known_layers.yaml:2162",
+                "schemas/known_layers.yaml:2172",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2163",
+                        "schemas/known_layers.yaml:2173",
                         "not channel_shared",
                         "what channel_shared means without weights is not known",
                     ),
@@ -3542,20 +3542,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling3d": Entry(
-        "schemas/known_layers.yaml:1678",
+        "schemas/known_layers.yaml:1688",
         (
             Way(
-                "schemas/known_layers.yaml:1698",
+                "schemas/known_layers.yaml:1708",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("schemas/known_layers.yaml:1698", 'pool == "MAX"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1708", 'pool == "MAX"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1700",
+                "schemas/known_layers.yaml:1710",
                 rewrite="x = bottom if p == zeros(3) else Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(x, kernel_shape=k, strides=s)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1700", 'pool == "AVE"'),
+                    Condition("schemas/known_layers.yaml:1710", 'pool == "AVE"'),
                     Condition(
-                        "schemas/known_layers.yaml:1702",
+                        "schemas/known_layers.yaml:1712",
                         "max(over) == 0",
                         "a window hangs over the end, and by what its sum is divided is not known",
                     ),
@@ -3572,32 +3572,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1688",
+                "schemas/known_layers.yaml:1698",
                 "bottom.rank == 5",
                 "blobs of five axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1689",
+                "schemas/known_layers.yaml:1699",
                 "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and (global_pooling or has(kernel_size) != has(kernel_d))",
                 "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1691",
+                "schemas/known_layers.yaml:1701",
                 "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                 "the stride is stride, or stride_d, stride_h and stride_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1693",
+                "schemas/known_layers.yaml:1703",
                 "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                 "the padding is pad, or pad_d, pad_h and pad_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1695",
+                "schemas/known_layers.yaml:1705",
                 "min(k) > 0 and min(s) > 0 and min(count) > 0",
                 "window and stride are positive, and the window fits",
             ),
             Condition(
-                "schemas/known_layers.yaml:1696",
+                "schemas/known_layers.yaml:1706",
                 "all([b < w for b, w in zip(p, k)]) and all([(o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p)])",
                 "a window lies in the padding",
             ),
@@ -3665,22 +3665,6 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "Reshape3d": Entry(
-        "schemas/known_layers.yaml:2247",
-        (
-            Way(
-                "schemas/known_layers.yaml:2249",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, 0, -1))",
-                conditions=(
-                    Condition(
-                        "schemas/known_layers.yaml:2250",
-                        "axis == 0 and num_axes == -1",
-                        "NART's readers differ about axis and num_axes",
-                    ),
-                ),
-            ),
-        ),
-    ),
     "Clip": Entry(
         "schemas/known_layers.yaml:227",
         (
@@ -3700,8 +3684,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:2479",
-        (Way("schemas/known_layers.yaml:2480", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:2489",
+        (Way("schemas/known_layers.yaml:2490", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Abs": Entry("nart/mapping.yaml:55", (Way("nart/mapping.yaml:55", rewrite="tops[0] = Abs(bottom)"),)),
     "Exchange": Entry(
@@ -3753,6 +3737,7 @@ UNREAD: Final[tuple[str, ...]] = (
     "SigmoidCrossEntropyLoss",
     "SoftmaxWithLoss",
     "WindowData",
+    "Reshape3d",
     "ConvexUpsample",
     "CostVolume",
     "PSROIAlignPooling",
@@ -3781,6 +3766,7 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("RNN", "bvlc/mapping.yaml:1458", "unknown layer type 'RNN'"),
     Dropped("Tile", "bvlc/mapping.yaml:1626", "unknown layer type 'Tile'"),
     Dropped("ImageData", "bvlc/mapping.yaml:2023", "ImageDataParameter.batch_size has default 0, 1 is expected"),
+    Dropped("Reshape3d", "schemas/known_layers.yaml:2257", "bottom.shape is a list of int, a tensor is due"),
 )
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml

@@ -590,7 +590,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_parameter(r: Read, param: layers.Parameter) -> None:
-    """What layer Parameter computes (schemas/known_layers.yaml:1464)."""
+    """What layer Parameter computes (schemas/known_layers.yaml:1474)."""
     bottoms = r.bottoms
     blobs = r.blobs
     batch = param.batch if param.batch is not None else 1
@@ -600,21 +600,21 @@ def read_parameter(r: Read, param: layers.Parameter) -> None:
     height = param.height if param.height is not None else -1
     width = param.width if param.width is not None else -1
     if len(bottoms) != 0:
-        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1471")
+        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1481")
     if len(blobs) != 1:
-        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1471")
+        raise Refused("no bottom is due, and one blob", "schemas/known_layers.yaml:1481")
     four = channel > 0 and height > 0 and width > 0
     two = m > 0 and n > 0
     if four == two:
-        raise Refused("the sizes are channel, height and width, or m and n", "schemas/known_layers.yaml:1472")
+        raise Refused("the sizes are channel, height and width, or m and n", "schemas/known_layers.yaml:1482")
     if not (four or batch == 1 or blobs[0].rank == 3):
-        raise Refused("a batch of matrices has a blob of three axes", "schemas/known_layers.yaml:1473")
+        raise Refused("a batch of matrices has a blob of three axes", "schemas/known_layers.yaml:1483")
     sizes = (batch, channel, height, width) if four else (m, n) if blobs[0].rank < 3 else (batch, m, n)
     r.top(0, r.value(hub.Identity(), (lib.reshape(blobs[0], sizes),)))
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1612)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1622)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -663,7 +663,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1620")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1630")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -716,7 +716,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1612")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1622")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -812,7 +812,7 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
     r.top(
         0,
         r.value(
-            hub.Reshape(shape=lib.caffe_reshape(bottom.shape, shape.dim, axis, num_axes)),
+            hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, axis, num_axes)),
             (bottom,),
         ),
     )
@@ -1056,7 +1056,7 @@ def read_correlation1_d(r: Read, param: layers.Correlation1D) -> None:
 
 
 def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
-    """What layer HoleConvolution computes (schemas/known_layers.yaml:884)."""
+    """What layer HoleConvolution computes (schemas/known_layers.yaml:894)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1114,41 +1114,41 @@ def read_hole_convolution(r: Read, param: layers.HoleConvolution) -> None:
 
 
 def read_h_sigmoid(r: Read, param: layers.HSigmoid) -> None:
-    """What layer HSigmoid computes (schemas/known_layers.yaml:823)."""
+    """What layer HSigmoid computes (schemas/known_layers.yaml:833)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSigmoid(alpha=1 / 6, beta=0.5), (bottom,)))
 
 
 def read_hsigmoid(r: Read, param: layers.Hsigmoid) -> None:
-    """What layer Hsigmoid computes (schemas/known_layers.yaml:823)."""
+    """What layer Hsigmoid computes (schemas/known_layers.yaml:833)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSigmoid(alpha=1 / 6, beta=0.5), (bottom,)))
 
 
 def read_h_swish(r: Read, param: layers.HSwish) -> None:
-    """What layer HSwish computes (schemas/known_layers.yaml:834)."""
+    """What layer HSwish computes (schemas/known_layers.yaml:844)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_hswish(r: Read, param: layers.Hswish) -> None:
-    """What layer Hswish computes (schemas/known_layers.yaml:834)."""
+    """What layer Hswish computes (schemas/known_layers.yaml:844)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2448)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2458)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2452")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2462")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2453")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2463")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2453")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2463")
     r.top(
         0,
         r.value(
@@ -1159,33 +1159,33 @@ def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:984)."""
+    """What layer Interp computes (schemas/known_layers.yaml:994)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     pad_beg = param.pad_beg if param.pad_beg is not None else 0
     pad_end = param.pad_end if param.pad_end is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:987")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:997")
     if (param.zoom_factor is not None or param.shrink_factor is not None or param.scale_factor is not None):
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:988",
+            "schemas/known_layers.yaml:998",
         )
     if pad_beg != 0:
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:988",
+            "schemas/known_layers.yaml:998",
         )
     if pad_end != 0:
         raise Refused(
             "readers differ about factors and pads; give height and width alone",
-            "schemas/known_layers.yaml:988",
+            "schemas/known_layers.yaml:998",
         )
     if not height > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:990")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:1000")
     if not width > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:990")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:1000")
     r.top(
         0,
         r.value(
@@ -1201,13 +1201,13 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1937)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1947)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
     r.top(
         0,
         r.value(
@@ -1222,7 +1222,7 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
-    """What layer PSROIMaskPooling computes (schemas/known_layers.yaml:1904)."""
+    """What layer PSROIMaskPooling computes (schemas/known_layers.yaml:1914)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
@@ -1230,15 +1230,15 @@ def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
     roi_scale = param.roi_scale if param.roi_scale is not None else 1.0
     bin_scale = param.bin_scale if param.bin_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1907")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1917")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1907")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1917")
     if param.spatial_scale is None:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:1908")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:1918")
     if not output_dim > 0:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:1908")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:1918")
     if not group_size > 0:
-        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:1908")
+        raise Refused("spatial_scale, output_dim and group_size are due", "schemas/known_layers.yaml:1918")
     if bin_scale == 1:
         first = r.value(hub.Slice(starts=(1,), ends=(3,), axes=(1,)), (bottoms[1],))
         last = r.value(hub.Slice(starts=(3,), ends=(5,), axes=(1,)), (bottoms[1],))
@@ -1296,37 +1296,37 @@ def read_psroi_mask_pooling(r: Read, param: layers.PSROIMaskPooling) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1904")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1914")
 
 
 def read_nn_interp(r: Read, param: layers.NNInterp) -> None:
-    """What layer NNInterp computes (schemas/known_layers.yaml:1244)."""
+    """What layer NNInterp computes (schemas/known_layers.yaml:1254)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     pad_beg = param.pad_beg if param.pad_beg is not None else 0
     pad_end = param.pad_end if param.pad_end is not None else 0
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1247")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1257")
     if (param.zoom_factor is not None or param.shrink_factor is not None or param.scale_factor is not None):
         raise Refused(
             "factors and pads are not known; give height and width alone",
-            "schemas/known_layers.yaml:1248",
+            "schemas/known_layers.yaml:1258",
         )
     if pad_beg != 0:
         raise Refused(
             "factors and pads are not known; give height and width alone",
-            "schemas/known_layers.yaml:1248",
+            "schemas/known_layers.yaml:1258",
         )
     if pad_end != 0:
         raise Refused(
             "factors and pads are not known; give height and width alone",
-            "schemas/known_layers.yaml:1248",
+            "schemas/known_layers.yaml:1258",
         )
     if not height > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:1250")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:1260")
     if not width > 0:
-        raise Refused("height and width are due", "schemas/known_layers.yaml:1250")
+        raise Refused("height and width are due", "schemas/known_layers.yaml:1260")
     r.top(
         0,
         r.value(
@@ -1343,23 +1343,23 @@ def read_nn_interp(r: Read, param: layers.NNInterp) -> None:
 
 
 def read_heat_map2_coord(r: Read, param: layers.HeatMap2Coord) -> None:
-    """What layer HeatMap2Coord computes (schemas/known_layers.yaml:844)."""
+    """What layer HeatMap2Coord computes (schemas/known_layers.yaml:854)."""
     bottom = r.one_bottom()
     coord_h = param.coord_h if param.coord_h is not None else 0
     coord_w = param.coord_w if param.coord_w is not None else 0
     coord_reposition = param.coord_reposition if param.coord_reposition is not None else False
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:851")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:861")
     if not coord_h > 0:
-        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:852")
+        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:862")
     if not coord_w > 0:
-        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:852")
+        raise Refused("coord_h and coord_w are due", "schemas/known_layers.yaml:862")
     h = bottom.shape[2]
     w = bottom.shape[3]
     if not (not coord_reposition or (h > 2 and w > 2)):
         raise Refused(
             "a map whose maxima are moved towards a neighbour has three rows and columns",
-            "schemas/known_layers.yaml:853",
+            "schemas/known_layers.yaml:863",
         )
     if not coord_reposition:
         c = bottom.shape[1]
@@ -1459,17 +1459,17 @@ def read_heat_map2_coord(r: Read, param: layers.HeatMap2Coord) -> None:
         )
         r.top(0, r.value(hub.Reshape(shape=(0, 3 * c)), (all_,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:844")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:854")
 
 
 def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
-    """What layer NNUpsample computes (schemas/known_layers.yaml:1264)."""
+    """What layer NNUpsample computes (schemas/known_layers.yaml:1274)."""
     bottom = r.one_bottom()
     resize = param.resize if param.resize is not None else 2
     if bottom.rank != 4:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1267")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1277")
     if not resize > 0:
-        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1267")
+        raise Refused("a positive factor and a blob of four axes are due", "schemas/known_layers.yaml:1277")
     s = float(resize)
     r.top(
         0,
@@ -1486,14 +1486,14 @@ def read_nn_upsample(r: Read, param: layers.NNUpsample) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2499)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2509)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2507")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2507")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1535,31 +1535,31 @@ def read_bn(r: Read, param: layers.BN) -> None:
 
 
 def read_transpose(r: Read, param: layers.Transpose) -> None:
-    """What layer Transpose computes (schemas/known_layers.yaml:2702)."""
+    """What layer Transpose computes (schemas/known_layers.yaml:2712)."""
     bottom = r.one_bottom()
     dim = param.dim
     if len(dim) != bottom.rank:
-        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2705")
+        raise Refused("dim must name all axes", "schemas/known_layers.yaml:2715")
     r.top(0, r.value(hub.Transpose(perm=dim), (bottom,)))
 
 
 def read_podroi_align_pooling(r: Read, param: layers.PODROIAlignPooling) -> None:
-    """What layer PODROIAlignPooling computes (schemas/known_layers.yaml:2426)."""
+    """What layer PODROIAlignPooling computes (schemas/known_layers.yaml:2436)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     sample_num = param.sample_num if param.sample_num is not None else 1
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2429")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2439")
     if bottoms[1].rank != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2429")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2439")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2430")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2440")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2430")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2440")
     if not sample_num >= 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2430")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2440")
     image = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (
@@ -1587,24 +1587,24 @@ def read_podroi_align_pooling(r: Read, param: layers.PODROIAlignPooling) -> None
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2121)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2131)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     threshold = 6.0
     if negative_slope != 0:
-        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2128")
+        raise Refused("negative_slope must be 0", "schemas/known_layers.yaml:2138")
     r.top(0, r.value(hub.Clip(min=0.0, max=threshold), (bottom,)))
 
 
 def read_group_norm(r: Read, param: layers.GroupNorm) -> None:
-    """What layer GroupNorm computes (schemas/known_layers.yaml:791)."""
+    """What layer GroupNorm computes (schemas/known_layers.yaml:801)."""
     bottom = r.one_bottom()
     group_num = param.group_num if param.group_num is not None else 32
     eps = param.eps if param.eps is not None else 1e-05
     if not group_num > 0:
-        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:794")
+        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:804")
     if bottom.shape[1] % group_num != 0:
-        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:794")
+        raise Refused("group_num does not divide the channels", "schemas/known_layers.yaml:804")
     c = (bottom.shape[1],)
     r.top(
         0,
@@ -1616,17 +1616,17 @@ def read_group_norm(r: Read, param: layers.GroupNorm) -> None:
 
 
 def read_resize(r: Read, param: layers.Resize) -> None:
-    """What layer Resize computes (schemas/known_layers.yaml:2257)."""
+    """What layer Resize computes (schemas/known_layers.yaml:2267)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
     interp_mode = param.interp_mode if param.interp_mode is not None else 1
     if bottom.rank != 4:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2260")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2270")
     if not height > 0:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2260")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2270")
     if not width > 0:
-        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2260")
+        raise Refused("height and width are due, and a blob of four axes", "schemas/known_layers.yaml:2270")
     if interp_mode == 1:
         r.top(
             0,
@@ -1656,7 +1656,7 @@ def read_resize(r: Read, param: layers.Resize) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2257")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2267")
 
 
 def read_deformable_convolution(r: Read, param: layers.DeformableConvolution) -> None:
@@ -1785,22 +1785,22 @@ def read_deformable_convolution(r: Read, param: layers.DeformableConvolution) ->
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:1078)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:1088)."""
     bottoms = r.bottoms
     mode = param.mode if param.mode is not None else "NN"
     if len(bottoms) != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:1082")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:1092")
     if bottoms[0].rank != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:1082")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:1092")
     if bottoms[1].rank != 2:
-        raise Refused("two matrices are due", "schemas/known_layers.yaml:1082")
+        raise Refused("two matrices are due", "schemas/known_layers.yaml:1092")
     a = r.value(hub.Transpose(perm=(1, 0)), (bottoms[0],)) if mode in ("TN", "TT") else bottoms[0]
     b = r.value(hub.Transpose(perm=(1, 0)), (bottoms[1],)) if mode in ("NT", "TT") else bottoms[1]
     r.top(0, r.value(hub.MatMul(), (a, b)))
 
 
 def read_reduce(r: Read, param: layers.Reduce) -> None:
-    """What layer Reduce computes (schemas/known_layers.yaml:2097)."""
+    """What layer Reduce computes (schemas/known_layers.yaml:2107)."""
     bottom = r.one_bottom()
     operation = param.operation if param.operation is not None else "SUM"
     axis = param.axis if param.axis is not None else 1
@@ -1812,21 +1812,21 @@ def read_reduce(r: Read, param: layers.Reduce) -> None:
         along = lib.axis_of(axis, bottom.rank)
         r.top(0, r.value(hub.ReduceMean(axes=(along,), keepdims=1), (bottom,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2097")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2107")
 
 
 def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
-    """What layer SubpixelDown computes (schemas/known_layers.yaml:2627)."""
+    """What layer SubpixelDown computes (schemas/known_layers.yaml:2637)."""
     bottom = r.one_bottom()
     downsample = param.downsample if param.downsample is not None else 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2630")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2640")
     if not downsample > 0:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2630")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2640")
     if bottom.shape[2] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2631")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2641")
     if bottom.shape[3] % downsample != 0:
-        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2631")
+        raise Refused("downsample does not divide the sizes", "schemas/known_layers.yaml:2641")
     c = bottom.shape[1]
     h = bottom.shape[2] // downsample
     w = bottom.shape[3] // downsample
@@ -1841,23 +1841,23 @@ def read_subpixel_down(r: Read, param: layers.SubpixelDown) -> None:
 
 
 def read_subpixel_up(r: Read, param: layers.SubpixelUp) -> None:
-    """What layer SubpixelUp computes (schemas/known_layers.yaml:2661)."""
+    """What layer SubpixelUp computes (schemas/known_layers.yaml:2671)."""
     bottom = r.one_bottom()
     upsample = param.upsample if param.upsample is not None else 1
     r.top(0, r.value(hub.DepthToSpace(blocksize=upsample, mode="CRD"), (bottom,)))
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2810)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2820)."""
     bottom = r.one_bottom()
     scale = param.scale if param.scale is not None else 1
     dims_num = 4
     if bottom.rank != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2815")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2825")
     if dims_num != 4:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2815")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2825")
     if not scale > 0:
-        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2815")
+        raise Refused("a positive scale and a blob of four axes are due", "schemas/known_layers.yaml:2825")
     s = float(scale)
     r.top(
         0,
@@ -1874,16 +1874,16 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_pad(r: Read, param: layers.Pad) -> None:
-    """What layer Pad computes (schemas/known_layers.yaml:1364)."""
+    """What layer Pad computes (schemas/known_layers.yaml:1374)."""
     bottom = r.one_bottom()
     mode = param.mode if param.mode is not None else "constant"
     value = param.value if param.value is not None else 0.0
     pads = param.pads
     how = mode if param.mode is not None else "constant"
     if how not in ("constant", "reflect", "edge"):
-        raise Refused("mode is constant, reflect or edge", "schemas/known_layers.yaml:1369")
+        raise Refused("mode is constant, reflect or edge", "schemas/known_layers.yaml:1379")
     if len(pads) != 2 * bottom.rank:
-        raise Refused("pads has a beginning and an end for each axis", "schemas/known_layers.yaml:1370")
+        raise Refused("pads has a beginning and an end for each axis", "schemas/known_layers.yaml:1380")
     r.top(0, r.value(hub.Pad(pads=pads, mode=how, constant_value=value), (bottom,)))
 
 
@@ -1893,9 +1893,9 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2507")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2507")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1908,14 +1908,14 @@ def read_channel_shuffle(r: Read, param: layers.ChannelShuffle) -> None:
 
 
 def read_re_lu3d(r: Read, param: layers.ReLU3d) -> None:
-    """What layer ReLU3d computes (schemas/known_layers.yaml:2159)."""
+    """What layer ReLU3d computes (schemas/known_layers.yaml:2169)."""
     bottom = r.one_bottom()
     negative_slope = param.negative_slope if param.negative_slope is not None else 0.0
     channel_shared = param.channel_shared if param.channel_shared is not None else False
     if channel_shared:
         raise Refused(
             "what channel_shared means without weights is not known",
-            "schemas/known_layers.yaml:2163",
+            "schemas/known_layers.yaml:2173",
         )
     r.top(
         0,
@@ -1959,7 +1959,7 @@ def read_batch_norm3d(r: Read, param: layers.BatchNorm3d) -> None:
 
 
 def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
-    """What layer Pooling3d computes (schemas/known_layers.yaml:1678)."""
+    """What layer Pooling3d computes (schemas/known_layers.yaml:1688)."""
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
     kernel_size = param.kernel_size if param.kernel_size is not None else 0
@@ -1977,58 +1977,58 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
     kernel_d = param.kernel_d if param.kernel_d is not None else 0
     stride_d = param.stride_d if param.stride_d is not None else 0
     if bottom.rank != 5:
-        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:1688")
+        raise Refused("blobs of five axes are due", "schemas/known_layers.yaml:1698")
     if (param.kernel_d is not None) != (param.kernel_h is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1689",
+            "schemas/known_layers.yaml:1699",
         )
     if (param.kernel_d is not None) != (param.kernel_w is not None):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1689",
+            "schemas/known_layers.yaml:1699",
         )
     if not (global_pooling or (param.kernel_size is not None) != (param.kernel_d is not None)):
         raise Refused(
             "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
-            "schemas/known_layers.yaml:1689",
+            "schemas/known_layers.yaml:1699",
         )
     if (param.stride_d is not None) != (param.stride_h is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1691",
+            "schemas/known_layers.yaml:1701",
         )
     if (param.stride_d is not None) != (param.stride_w is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1691",
+            "schemas/known_layers.yaml:1701",
         )
     if (param.stride is not None and param.stride_d is not None):
         raise Refused(
             "the stride is stride, or stride_d, stride_h and stride_w",
-            "schemas/known_layers.yaml:1691",
+            "schemas/known_layers.yaml:1701",
         )
     if (param.pad_d is not None) != (param.pad_h is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1693")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1703")
     if (param.pad_d is not None) != (param.pad_w is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1693")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1703")
     if (param.pad is not None and param.pad_d is not None):
-        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1693")
+        raise Refused("the padding is pad, or pad_d, pad_h and pad_w", "schemas/known_layers.yaml:1703")
     sizes = bottom.shape[2:]
     k = sizes if global_pooling else (kernel_d, kernel_h, kernel_w) if param.kernel_d is not None else (kernel_size, kernel_size, kernel_size)
     s = lib.ones(3) if global_pooling else (stride_d, stride_h, stride_w) if param.stride_d is not None else (stride, stride, stride)
     p = lib.zeros(3) if global_pooling else (pad_d, pad_h, pad_w) if param.pad_d is not None else (pad, pad, pad)
     count = tuple((n + 2 * b - w + (t - 1 if ceil_mode else 0)) // t + 1 for n, w, t, b in zip(sizes, k, s, p, strict=True))
     if not min(k) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1695")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1705")
     if not min(s) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1695")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1705")
     if not min(count) > 0:
-        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1695")
+        raise Refused("window and stride are positive, and the window fits", "schemas/known_layers.yaml:1705")
     if not all(tuple(b < w for b, w in zip(p, k, strict=True))):
-        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1696")
+        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1706")
     if not all(tuple((o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p, strict=True))):
-        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1696")
+        raise Refused("a window lies in the padding", "schemas/known_layers.yaml:1706")
     if pool == "MAX":
         over = tuple(max(0, (o - 1) * t + w - n - 2 * b) for o, n, w, t, b in zip(count, sizes, k, s, p, strict=True))
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -2038,12 +2038,12 @@ def read_pooling3d(r: Read, param: layers.Pooling3d) -> None:
         if max(over) != 0:
             raise Refused(
                 "a window hangs over the end, and by what its sum is divided is not known",
-                "schemas/known_layers.yaml:1702",
+                "schemas/known_layers.yaml:1712",
             )
         x = bottom if p == lib.zeros(3) else r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s), (x,)))
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1678")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1688")
 
 
 def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
@@ -2142,19 +2142,6 @@ def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
     )
 
 
-def read_reshape3d(r: Read, param: layers.Reshape3d) -> None:
-    """What layer Reshape3d computes (schemas/known_layers.yaml:2247)."""
-    bottom = r.one_bottom()
-    shape = param.shape if param.shape is not None else layers.BlobShape()
-    axis = param.axis if param.axis is not None else 0
-    num_axes = param.num_axes if param.num_axes is not None else -1
-    if axis != 0:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2250")
-    if num_axes != -1:
-        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2250")
-    r.top(0, r.value(hub.Reshape(shape=lib.caffe_reshape(bottom.shape, shape.dim, 0, -1)), (bottom,)))
-
-
 def read_clip(r: Read, param: layers.Clip) -> None:
     """What layer Clip computes (schemas/known_layers.yaml:227)."""
     bottom = r.one_bottom()
@@ -2170,7 +2157,7 @@ def read_clip(r: Read, param: layers.Clip) -> None:
 
 
 def read_scales(r: Read, param: layers.Scales) -> None:
-    """What layer Scales computes (schemas/known_layers.yaml:2479)."""
+    """What layer Scales computes (schemas/known_layers.yaml:2489)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 0.0
@@ -2318,13 +2305,13 @@ READERS: Final[Mapping[str, Reader]] = {
     "MVN": Reader(read_mvn, "bvlc/mapping.yaml:2125", ("normalize_variance", "across_channels"), ()),
     "Parameter": Reader(
         read_parameter,
-        "schemas/known_layers.yaml:1464",
+        "schemas/known_layers.yaml:1474",
         ("batch", "m", "n", "channel", "height", "width"),
         (),
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             "pool",
             "kernel_size",
@@ -2378,7 +2365,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "HoleConvolution": Reader(
         read_hole_convolution,
-        "schemas/known_layers.yaml:884",
+        "schemas/known_layers.yaml:894",
         (
             "num_output",
             "bias_term",
@@ -2398,19 +2385,19 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine"),
     ),
-    "HSigmoid": Reader(read_h_sigmoid, "schemas/known_layers.yaml:823", (), ()),
-    "Hsigmoid": Reader(read_hsigmoid, "schemas/known_layers.yaml:823", (), ()),
-    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:834", (), ()),
-    "Hswish": Reader(read_hswish, "schemas/known_layers.yaml:834", (), ()),
+    "HSigmoid": Reader(read_h_sigmoid, "schemas/known_layers.yaml:833", (), ()),
+    "Hsigmoid": Reader(read_hsigmoid, "schemas/known_layers.yaml:833", (), ()),
+    "HSwish": Reader(read_h_swish, "schemas/known_layers.yaml:844", (), ()),
+    "Hswish": Reader(read_hswish, "schemas/known_layers.yaml:844", (), ()),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:984",
+        "schemas/known_layers.yaml:994",
         (
             "height",
             "width",
@@ -2424,19 +2411,19 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1947",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "PSROIMaskPooling": Reader(
         read_psroi_mask_pooling,
-        "schemas/known_layers.yaml:1904",
+        "schemas/known_layers.yaml:1914",
         ("spatial_scale", "output_dim", "group_size", "roi_scale", "bin_scale"),
         (),
     ),
     "NNInterp": Reader(
         read_nn_interp,
-        "schemas/known_layers.yaml:1244",
+        "schemas/known_layers.yaml:1254",
         (
             "height",
             "width",
@@ -2450,30 +2437,30 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "HeatMap2Coord": Reader(
         read_heat_map2_coord,
-        "schemas/known_layers.yaml:844",
+        "schemas/known_layers.yaml:854",
         ("coord_h", "coord_w", "coord_reposition"),
         (),
     ),
-    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:1264", ("resize",), ()),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2499", ("group",), ()),
+    "NNUpsample": Reader(read_nn_upsample, "schemas/known_layers.yaml:1274", ("resize",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2509", ("group",), ()),
     "BN": Reader(
         read_bn,
         "schemas/known_layers.yaml:137",
         ("var_eps", "moving_average"),
         ("scale_filler", "shift_filler", "decay"),
     ),
-    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2702", ("dim",), ()),
+    "Transpose": Reader(read_transpose, "schemas/known_layers.yaml:2712", ("dim",), ()),
     "PODROIAlignPooling": Reader(
         read_podroi_align_pooling,
-        "schemas/known_layers.yaml:2426",
+        "schemas/known_layers.yaml:2436",
         ("pooled_h", "pooled_w", "spatial_scale", "sample_num"),
         (),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2121", ("negative_slope",), ()),
-    "GroupNorm": Reader(read_group_norm, "schemas/known_layers.yaml:791", ("group_num", "eps"), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2131", ("negative_slope",), ()),
+    "GroupNorm": Reader(read_group_norm, "schemas/known_layers.yaml:801", ("group_num", "eps"), ()),
     "Resize": Reader(
         read_resize,
-        "schemas/known_layers.yaml:2257",
+        "schemas/known_layers.yaml:2267",
         ("height", "width", "interp_mode"),
         (),
     ),
@@ -2501,16 +2488,16 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col"),
     ),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1078", ("mode",), ("engine",)),
-    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2097", ("operation", "axis"), ()),
-    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2627", ("downsample",), ()),
-    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2661", ("upsample",), ()),
-    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2810", ("scale",), ()),
-    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1364", ("mode", "value", "pads"), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1088", ("mode",), ("engine",)),
+    "Reduce": Reader(read_reduce, "schemas/known_layers.yaml:2107", ("operation", "axis"), ()),
+    "SubpixelDown": Reader(read_subpixel_down, "schemas/known_layers.yaml:2637", ("downsample",), ()),
+    "SubpixelUp": Reader(read_subpixel_up, "schemas/known_layers.yaml:2671", ("upsample",), ()),
+    "Upsample": Reader(read_upsample, "schemas/known_layers.yaml:2820", ("scale",), ()),
+    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1374", ("mode", "value", "pads"), ()),
     "ChannelShuffle": Reader(read_channel_shuffle, "schemas/known_layers.yaml:221", ("group",), ()),
     "ReLU3d": Reader(
         read_re_lu3d,
-        "schemas/known_layers.yaml:2159",
+        "schemas/known_layers.yaml:2169",
         ("negative_slope", "channel_shared"),
         (),
     ),
@@ -2522,7 +2509,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling3d": Reader(
         read_pooling3d,
-        "schemas/known_layers.yaml:1678",
+        "schemas/known_layers.yaml:1688",
         (
             "pool",
             "kernel_size",
@@ -2568,14 +2555,8 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "Reshape3d": Reader(
-        read_reshape3d,
-        "schemas/known_layers.yaml:2247",
-        ("shape.dim", "axis", "num_axes"),
-        (),
-    ),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:227", ("min", "max"), ()),
-    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2479", ("alpha", "beta"), ()),
+    "Scales": Reader(read_scales, "schemas/known_layers.yaml:2489", ("alpha", "beta"), ()),
     "Abs": Reader(read_abs, "nart/mapping.yaml:55", (), ()),
     "Exchange": Reader(read_exchange, "nart/mapping.yaml:56", (), ()),
     "Mul": Reader(read_mul, "nart/mapping.yaml:60", (), ()),

@@ -276,12 +276,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2948",
+        "schemas/known_layers.yaml:2958",
         (
             Way(
-                "schemas/known_layers.yaml:2949",
+                "schemas/known_layers.yaml:2959",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2949", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2959", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -1783,9 +1783,9 @@ OPS: Final[Mapping[str, Entry]] = {
         "nnie/mapping.yaml:36",
         (
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1900,14 +1900,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1311",
+        "schemas/known_layers.yaml:1321",
         (
             Way(
-                "schemas/known_layers.yaml:1312",
+                "schemas/known_layers.yaml:1322",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1312",
+                        "schemas/known_layers.yaml:1322",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1915,18 +1915,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2456",
-        (Way("schemas/known_layers.yaml:2457", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2466",
+        (Way("schemas/known_layers.yaml:2467", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1885",
+        "schemas/known_layers.yaml:1895",
         (
             Way(
-                "schemas/known_layers.yaml:1886",
+                "schemas/known_layers.yaml:1896",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1897",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -1935,12 +1935,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1944",
-        (Way("schemas/known_layers.yaml:1945", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("PSROIPooling",)),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:1525",
-        (Way("schemas/known_layers.yaml:1526", layers=("PassThrough",)),),
+        "schemas/known_layers.yaml:1535",
+        (Way("schemas/known_layers.yaml:1536", layers=("PassThrough",)),),
     ),
     "caffe.ChannelShuffle": Entry(
         "nnie/mapping.yaml:10",
@@ -2701,7 +2701,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2873,14 +2873,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2890,20 +2890,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         (
             Way(
-                "schemas/known_layers.yaml:1295",
+                "schemas/known_layers.yaml:1305",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1299",
+                        "schemas/known_layers.yaml:1309",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1301",
+                        "schemas/known_layers.yaml:1311",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2913,19 +2913,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         (
             Way(
-                "schemas/known_layers.yaml:2450",
+                "schemas/known_layers.yaml:2460",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2452",
+                        "schemas/known_layers.yaml:2462",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2453",
+                        "schemas/known_layers.yaml:2463",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2934,42 +2934,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1873",
+        "schemas/known_layers.yaml:1883",
         (
             Way(
-                "schemas/known_layers.yaml:1880",
+                "schemas/known_layers.yaml:1890",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1880", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1890", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1882",
+                "schemas/known_layers.yaml:1892",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1882", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1892", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1877",
+                "schemas/known_layers.yaml:1887",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1878",
+                "schemas/known_layers.yaml:1888",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2978,10 +2978,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2933",
+        "schemas/known_layers.yaml:2943",
         (
             Way(
-                "schemas/known_layers.yaml:2935",
+                "schemas/known_layers.yaml:2945",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2990,17 +2990,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2936",
+                        "schemas/known_layers.yaml:2946",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2937",
+                        "schemas/known_layers.yaml:2947",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2938",
+                        "schemas/known_layers.yaml:2948",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3018,10 +3018,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PassThrough": Entry(
-        "schemas/known_layers.yaml:1511",
+        "schemas/known_layers.yaml:1521",
         (
             Way(
-                "schemas/known_layers.yaml:1513",
+                "schemas/known_layers.yaml:1523",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, block_height, w, block_width])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 3, 5, 1, 2, 4]), shape=[0, c * block_height * block_width, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3030,12 +3030,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1515",
+                        "schemas/known_layers.yaml:1525",
                         "bottom.rank == 4 and block_height > 0 and block_width > 0",
                         "block_height and block_width are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1516",
+                        "schemas/known_layers.yaml:1526",
                         "bottom.shape[2] % block_height == 0 and bottom.shape[3] % block_width == 0",
                         "the blocks do not divide the sizes",
                     ),

@@ -396,7 +396,7 @@ def read_mvn(r: Read, param: layers.MVN) -> None:
 
 
 def read_pooling(r: Read, param: layers.Pooling) -> None:
-    """What layer Pooling computes (schemas/known_layers.yaml:1612)."""
+    """What layer Pooling computes (schemas/known_layers.yaml:1622)."""
     tops = r.tops
     bottom = r.one_bottom()
     pool = param.pool if param.pool is not None else "MAX"
@@ -445,7 +445,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (not lib.NEVER or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1620")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1630")
     if pool == "MAX" and len(tops) == 1:
         over = lib.zeros(2) if round_mode == "FLOOR" or not ceil_mode else lib.caffe_overhang(sizes, k, s, p)
         r.top(0, r.value(hub.MaxPool(kernel_shape=k, strides=s, pads=p + lib.add(p, over)), (bottom,)))
@@ -498,7 +498,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
         padded = r.value(hub.Pad(pads=(0, 0) + p + (0, 0) + p), (bottom,))
         r.top(0, r.value(hub.AveragePool(kernel_shape=k, strides=s, pads=(0, 0) + over), (padded,)))
         return
-    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1612")
+    raise Refused("MAX, AVE, or STOCHASTIC without padding", "schemas/known_layers.yaml:1622")
 
 
 def read_power(r: Read, param: layers.Power) -> None:
@@ -561,7 +561,7 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
     r.top(
         0,
         r.value(
-            hub.Reshape(shape=lib.caffe_reshape(bottom.shape, shape.dim, axis, num_axes)),
+            hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, axis, num_axes)),
             (bottom,),
         ),
     )
@@ -675,7 +675,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2375)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2385)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
@@ -684,16 +684,16 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1534)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1544)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1539")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1549")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_proposal(r: Read, param: layers.Proposal) -> None:
-    """What layer Proposal computes (schemas/known_layers.yaml:1873)."""
+    """What layer Proposal computes (schemas/known_layers.yaml:1883)."""
     bottoms = r.bottoms
     tops = r.tops
     feat_stride = param.feat_stride if param.feat_stride is not None else 16
@@ -707,12 +707,12 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
     if len(bottoms) != 3:
         raise Refused(
             "three bottoms are due: scores, deltas, the image's size",
-            "schemas/known_layers.yaml:1877",
+            "schemas/known_layers.yaml:1887",
         )
     if not len(ratio) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1878")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1888")
     if not len(scale) > 0:
-        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1878")
+        raise Refused("ratio and scale are due", "schemas/known_layers.yaml:1888")
     if len(tops) == 1:
         r.top(
             0,
@@ -750,11 +750,11 @@ def read_proposal(r: Read, param: layers.Proposal) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:1873")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:1883")
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1293)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1303)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -762,9 +762,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1299")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1309")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1301")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1311")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -787,13 +787,13 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
-    """What layer PSROIPooling computes (schemas/known_layers.yaml:1937)."""
+    """What layer PSROIPooling computes (schemas/known_layers.yaml:1947)."""
     bottoms = r.bottoms
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 0.0
     output_dim = param.output_dim if param.output_dim is not None else 0
     group_size = param.group_size if param.group_size is not None else 0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1941")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:1951")
     r.top(
         0,
         r.value(
@@ -808,17 +808,17 @@ def read_psroi_pooling(r: Read, param: layers.PSROIPooling) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2448)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2458)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2452")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2462")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2453")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2463")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2453")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2463")
     r.top(
         0,
         r.value(
@@ -865,6 +865,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
                 background=background_label_id,
                 code=code_type,
                 variance_in_target=variance_encoded_in_target,
+                last_pixel=False,
                 score_threshold=confidence_threshold if param.confidence_threshold is not None else -3.4028235e+38,
                 nms_threshold=or_default(nms_param.nms_threshold, 0.3),
                 nms_top_k=lib.candidates(nms_param),
@@ -877,7 +878,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1769)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1779)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -893,23 +894,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1777")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1787")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1779")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1789")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1779")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1789")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1781")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1791")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1783")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1793")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1783")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1793")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1785")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1795")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1785")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1795")
     r.top(
         0,
         r.value(
@@ -930,17 +931,17 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
 
 
 def read_re_lu6(r: Read, param: layers.ReLU6) -> None:
-    """What layer ReLU6 computes (schemas/known_layers.yaml:2140)."""
+    """What layer ReLU6 computes (schemas/known_layers.yaml:2150)."""
     bottom = r.one_bottom()
     n = param.n if param.n is not None else 6.0
     cap = n if param.n is not None else 6.0
     if not cap > 0:
-        raise Refused("n must be positive", "schemas/known_layers.yaml:2146")
+        raise Refused("n must be positive", "schemas/known_layers.yaml:2156")
     r.top(0, r.value(hub.Clip(min=0.0, max=cap), (bottom,)))
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:944)."""
+    """What layer Interp computes (schemas/known_layers.yaml:954)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -951,27 +952,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     align_corners = True
     full_zoom_factor = 1
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:955")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:965")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:956")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:966")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:956")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:966")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:957")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:967")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:958")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:958")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:958")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:959")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:969")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:960")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:970")
     part = (
         r.value(
             hub.Slice(
@@ -999,14 +1000,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2499)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2509)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 0
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2507")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2507")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1327,7 +1328,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Pooling": Reader(
         read_pooling,
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             "pool",
             "kernel_size",
@@ -1359,11 +1360,11 @@ READERS: Final[Mapping[str, Reader]] = {
     "Softmax": Reader(read_softmax, "bvlc/mapping.yaml:2355", ("axis",), ("engine",)),
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2375", ("axis",), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1534", ("order",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2385", ("axis",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1544", ("order",), ()),
     "Proposal": Reader(
         read_proposal,
-        "schemas/known_layers.yaml:1873",
+        "schemas/known_layers.yaml:1883",
         (
             "feat_stride",
             "base_size",
@@ -1378,19 +1379,19 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),
     "PSROIPooling": Reader(
         read_psroi_pooling,
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1947",
         ("spatial_scale", "output_dim", "group_size"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),
@@ -1417,7 +1418,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             "min_size",
             "max_size",
@@ -1435,14 +1436,14 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2140", ("n",), ()),
+    "ReLU6": Reader(read_re_lu6, "schemas/known_layers.yaml:2150", ("n",), ()),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:944",
+        "schemas/known_layers.yaml:954",
         ("height", "width", "zoom_factor", "shrink_factor", "pad_beg", "pad_end"),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2499", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2509", ("group",), ()),
     "CTCGreedyDecoder": Reader(
         read_ctc_greedy_decoder,
         "openvino/mapping.yaml:111",

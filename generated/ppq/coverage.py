@@ -141,28 +141,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1722",
+        "schemas/known_layers.yaml:1732",
         (
             Way(
-                "schemas/known_layers.yaml:1723",
+                "schemas/known_layers.yaml:1733",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1723",
+                        "schemas/known_layers.yaml:1733",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and (count_include_pad == 1 or pads == zeros(6))",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1624",
+                "schemas/known_layers.yaml:1634",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1634",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1626",
+                        "schemas/known_layers.yaml:1636",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -357,11 +357,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:240", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2132",
+                "schemas/known_layers.yaml:2142",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2132",
+                        "schemas/known_layers.yaml:2142",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -442,11 +442,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:892",
+                "schemas/known_layers.yaml:902",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:892",
+                        "schemas/known_layers.yaml:902",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -786,14 +786,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:827",
+        "schemas/known_layers.yaml:837",
         (
             Way(
-                "schemas/known_layers.yaml:828",
+                "schemas/known_layers.yaml:838",
                 layers=("HSigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:828",
+                        "schemas/known_layers.yaml:838",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
@@ -802,35 +802,35 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Identity": Entry(
-        "schemas/known_layers.yaml:1476",
+        "schemas/known_layers.yaml:1486",
         (
-            Way(
-                "schemas/known_layers.yaml:1477",
-                layers=("Parameter",),
-                conditions=(
-                    Condition("schemas/known_layers.yaml:1477", "is_constant(input) and input.rank == 4"),
-                ),
-            ),
-            Way(
-                "schemas/known_layers.yaml:1482",
-                layers=("Parameter",),
-                conditions=(
-                    Condition("schemas/known_layers.yaml:1482", "is_constant(input) and input.rank == 3"),
-                ),
-            ),
             Way(
                 "schemas/known_layers.yaml:1487",
                 layers=("Parameter",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1487", "is_constant(input) and input.rank == 2"),
+                    Condition("schemas/known_layers.yaml:1487", "is_constant(input) and input.rank == 4"),
                 ),
             ),
             Way(
                 "schemas/known_layers.yaml:1492",
+                layers=("Parameter",),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:1492", "is_constant(input) and input.rank == 3"),
+                ),
+            ),
+            Way(
+                "schemas/known_layers.yaml:1497",
+                layers=("Parameter",),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:1497", "is_constant(input) and input.rank == 2"),
+                ),
+            ),
+            Way(
+                "schemas/known_layers.yaml:1502",
                 layers=("Parameter", "Reshape"),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1492",
+                        "schemas/known_layers.yaml:1502",
                         "is_constant(input) and input.rank not in [2, 3, 4]",
                     ),
                 ),
@@ -843,10 +843,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "InstanceNormalization": Entry(
-        "schemas/known_layers.yaml:924",
+        "schemas/known_layers.yaml:934",
         (
             Way(
-                "schemas/known_layers.yaml:925",
+                "schemas/known_layers.yaml:935",
                 layers=("InstanceNorm",),
                 let=(("count", "product(input.shape[2:])"),),
             ),
@@ -882,14 +882,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1088",
+        "schemas/known_layers.yaml:1098",
         (
             Way(
-                "schemas/known_layers.yaml:1089",
+                "schemas/known_layers.yaml:1099",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1089",
+                        "schemas/known_layers.yaml:1099",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -1024,28 +1024,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1707",
+        "schemas/known_layers.yaml:1717",
         (
             Way(
-                "schemas/known_layers.yaml:1708",
+                "schemas/known_layers.yaml:1718",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1708",
+                        "schemas/known_layers.yaml:1718",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and not has(Indices)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1640",
+                "schemas/known_layers.yaml:1650",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1640",
+                        "schemas/known_layers.yaml:1650",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1652",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1281,16 +1281,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1423",
+        "schemas/known_layers.yaml:1433",
         (
             Way(
-                "schemas/known_layers.yaml:1424",
+                "schemas/known_layers.yaml:1434",
                 layers=("ReflectionPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1426", 'mode == "reflect" and data.rank == 4'),
+                    Condition("schemas/known_layers.yaml:1436", 'mode == "reflect" and data.rank == 4'),
                     Condition(
-                        "schemas/known_layers.yaml:1428",
+                        "schemas/known_layers.yaml:1438",
                         "each[:2] == [(0, 0), (0, 0)] and each[2][0] == each[2][1] and each[3][0] == each[3][1]",
                         "height and width are padded here, by as much on both sides",
                     ),
@@ -1582,16 +1582,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2383",
+        "schemas/known_layers.yaml:2393",
         (
             Way(
-                "schemas/known_layers.yaml:2384",
+                "schemas/known_layers.yaml:2394",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2387", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2397", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2389",
+                        "schemas/known_layers.yaml:2399",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1790,13 +1790,13 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2708",
+        "schemas/known_layers.yaml:2718",
         (
-            Way("schemas/known_layers.yaml:2709", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2719", layers=("Transpose",)),
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1881,26 +1881,26 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:837",
-        (Way("schemas/known_layers.yaml:837", layers=("HSwish",)),),
+        "schemas/known_layers.yaml:847",
+        (Way("schemas/known_layers.yaml:847", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2456",
-        (Way("schemas/known_layers.yaml:2457", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2466",
+        (Way("schemas/known_layers.yaml:2467", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1845",
+        "schemas/known_layers.yaml:1855",
         (
             Way(
-                "schemas/known_layers.yaml:1846",
+                "schemas/known_layers.yaml:1856",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1846",
+                        "schemas/known_layers.yaml:1856",
                         "len(min_sizes) == 1 and image_size == () and steps == () and offset == 0.5",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1848",
+                        "schemas/known_layers.yaml:1858",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1909,30 +1909,30 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1272",
+        "schemas/known_layers.yaml:1282",
         (
             Way(
-                "schemas/known_layers.yaml:1273",
+                "schemas/known_layers.yaml:1283",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1273",
+                        "schemas/known_layers.yaml:1283",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1277",
+                        "schemas/known_layers.yaml:1287",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:966",
+                "schemas/known_layers.yaml:976",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:966",
+                        "schemas/known_layers.yaml:976",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1940,50 +1940,55 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:689",
+        "schemas/known_layers.yaml:695",
         (
             Way(
-                "schemas/known_layers.yaml:690",
+                "schemas/known_layers.yaml:696",
                 layers=("DetectionOutput",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:690",
+                        "schemas/known_layers.yaml:696",
                         'code in ("CORNER", "CENTER_SIZE") and nms_eta == 1',
+                    ),
+                    Condition(
+                        "schemas/known_layers.yaml:698",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
                     ),
                 ),
             ),
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1944",
-        (Way("schemas/known_layers.yaml:1945", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("PSROIPooling",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2512",
-        (Way("schemas/known_layers.yaml:2512", layers=("ChannelShuffle",)),),
+        "schemas/known_layers.yaml:2522",
+        (Way("schemas/known_layers.yaml:2522", layers=("ChannelShuffle",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1573",
+        "schemas/known_layers.yaml:1583",
         (
             Way(
-                "schemas/known_layers.yaml:1574",
+                "schemas/known_layers.yaml:1584",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1574", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1584", 'mode == "CRD"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2652",
+                "schemas/known_layers.yaml:2662",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2652", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2662", 'mode == "CRD"'),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1990",
+        "schemas/known_layers.yaml:2000",
         (
             Way(
-                "schemas/known_layers.yaml:1991",
+                "schemas/known_layers.yaml:2001",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:1991", "has(axes) and len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2001", "has(axes) and len(axes) == 1"),),
             ),
         ),
     ),
@@ -2537,10 +2542,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Parameter": Entry(
-        "schemas/known_layers.yaml:1464",
+        "schemas/known_layers.yaml:1474",
         (
             Way(
-                "schemas/known_layers.yaml:1466",
+                "schemas/known_layers.yaml:1476",
                 rewrite="tops[0] = Identity(reshape(blobs[0], sizes))",
                 let=(
                     ("four", "channel > 0 and height > 0 and width > 0"),
@@ -2549,17 +2554,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1471",
+                        "schemas/known_layers.yaml:1481",
                         "len(bottoms) == 0 and len(blobs) == 1",
                         "no bottom is due, and one blob",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1472",
+                        "schemas/known_layers.yaml:1482",
                         "four != two",
                         "the sizes are channel, height and width, or m and n",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1473",
+                        "schemas/known_layers.yaml:1483",
                         "four or batch == 1 or blobs[0].rank == 3",
                         "a batch of matrices has a blob of three axes",
                     ),
@@ -2568,7 +2573,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2658,7 +2663,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1630",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2712,7 +2717,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2874,10 +2879,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:884",
+        "schemas/known_layers.yaml:894",
         (
             Way(
-                "schemas/known_layers.yaml:887",
+                "schemas/known_layers.yaml:897",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2924,33 +2929,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HSigmoid": Entry(
-        "schemas/known_layers.yaml:823",
+        "schemas/known_layers.yaml:833",
         (
             Way(
-                "schemas/known_layers.yaml:825",
+                "schemas/known_layers.yaml:835",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:834",
-        (Way("schemas/known_layers.yaml:836", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:844",
+        (Way("schemas/known_layers.yaml:846", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         (
             Way(
-                "schemas/known_layers.yaml:2450",
+                "schemas/known_layers.yaml:2460",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2452",
+                        "schemas/known_layers.yaml:2462",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2453",
+                        "schemas/known_layers.yaml:2463",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2959,14 +2964,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2976,25 +2981,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1825",
+        "schemas/known_layers.yaml:1835",
         (
             Way(
-                "schemas/known_layers.yaml:1827",
+                "schemas/known_layers.yaml:1837",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[min_size],\n  max_sizes=[max_size] if has(max_size) else (),\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=(),\n  steps=(),\n  offset=0.5)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1828",
+                        "schemas/known_layers.yaml:1838",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
-                    Condition("schemas/known_layers.yaml:1829", "min_size >= 1", "min_size is due"),
+                    Condition("schemas/known_layers.yaml:1839", "min_size >= 1", "min_size is due"),
                     Condition(
-                        "schemas/known_layers.yaml:1830",
+                        "schemas/known_layers.yaml:1840",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1831",
+                        "schemas/known_layers.yaml:1841",
                         "min_size == int(min_size) and max_size == int(max_size)",
                         "sizes are whole pixels",
                     ),
@@ -3003,10 +3008,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:944",
+        "schemas/known_layers.yaml:954",
         (
             Way(
-                "schemas/known_layers.yaml:946",
+                "schemas/known_layers.yaml:956",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3016,32 +3021,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:955",
+                        "schemas/known_layers.yaml:965",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:956",
+                        "schemas/known_layers.yaml:966",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:957",
+                        "schemas/known_layers.yaml:967",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:958",
+                        "schemas/known_layers.yaml:968",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:959",
+                        "schemas/known_layers.yaml:969",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:960",
+                        "schemas/known_layers.yaml:970",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3051,20 +3056,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:668",
+        "schemas/known_layers.yaml:673",
         (
             Way(
-                "schemas/known_layers.yaml:670",
-                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=1.0,\n  keep_top_k=keep_top_k)",
+                "schemas/known_layers.yaml:675",
+                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=1.0,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:672",
+                        "schemas/known_layers.yaml:677",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:673", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:678", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:674",
+                        "schemas/known_layers.yaml:679",
                         "nms_param.nms_threshold >= 0",
                         "nms_threshold must not be negative",
                     ),
@@ -3073,14 +3078,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2121",
+        "schemas/known_layers.yaml:2131",
         (
             Way(
-                "schemas/known_layers.yaml:2124",
+                "schemas/known_layers.yaml:2134",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2128",
+                        "schemas/known_layers.yaml:2138",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3090,14 +3095,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3106,15 +3111,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:1264",
+        "schemas/known_layers.yaml:1274",
         (
             Way(
-                "schemas/known_layers.yaml:1266",
+                "schemas/known_layers.yaml:1276",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1267",
+                        "schemas/known_layers.yaml:1277",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -3126,12 +3131,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         "schemas/known_layers.yaml:221",
         (
             Way(
-                "schemas/known_layers.yaml:2501",
+                "schemas/known_layers.yaml:2511",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2507",
+                        "schemas/known_layers.yaml:2517",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3163,10 +3168,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2375",
+        "schemas/known_layers.yaml:2385",
         (
             Way(
-                "schemas/known_layers.yaml:2377",
+                "schemas/known_layers.yaml:2387",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3174,10 +3179,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Lstm": Entry(
-        "schemas/known_layers.yaml:1057",
+        "schemas/known_layers.yaml:1067",
         (
             Way(
-                "schemas/known_layers.yaml:1059",
+                "schemas/known_layers.yaml:1069",
                 rewrite="W = Gather(in_shape(blobs[0], own), whole(order), axis=0)\nR = Gather(in_shape(blobs[1], [4 * n, n]), whole(order), axis=0)\nB = Concat(Gather(in_shape(blobs[2], [4 * n]), whole(order), axis=0), full([4 * n], 0.0), axis=0)\ny = LSTM(bottoms[0], Unsqueeze(W, axes=[0]), Unsqueeze(R, axes=[0]), Unsqueeze(B, axes=[0]), hidden_size=n)\ntops[0] = Squeeze(y, axes=[1])",
                 let=(
                     ("n", "num_output"),
@@ -3186,12 +3191,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1061",
+                        "schemas/known_layers.yaml:1071",
                         "len(bottoms) == 1 and bottoms[0].rank == 3 and len(blobs) == 3",
                         "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1062",
+                        "schemas/known_layers.yaml:1072",
                         "batch_size == 1 and bottoms[0].shape[1] == 1",
                         "forms of this layer differ about several sequences",
                     ),
@@ -3200,10 +3205,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2627",
+        "schemas/known_layers.yaml:2637",
         (
             Way(
-                "schemas/known_layers.yaml:2629",
+                "schemas/known_layers.yaml:2639",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3212,12 +3217,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2630",
+                        "schemas/known_layers.yaml:2640",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2631",
+                        "schemas/known_layers.yaml:2641",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3226,19 +3231,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2644",
+        "schemas/known_layers.yaml:2654",
         (
             Way(
-                "schemas/known_layers.yaml:2646",
+                "schemas/known_layers.yaml:2656",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upsample, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2647",
+                        "schemas/known_layers.yaml:2657",
                         'mode == "pytorch"',
                         "the order of mode caffe is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2648",
+                        "schemas/known_layers.yaml:2658",
                         'output_datatype == "FLOAT32"',
                         "output_datatype must be FLOAT32",
                     ),
@@ -3265,20 +3270,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReflectionPad": Entry(
-        "schemas/known_layers.yaml:1413",
+        "schemas/known_layers.yaml:1423",
         (
             Way(
-                "schemas/known_layers.yaml:1415",
+                "schemas/known_layers.yaml:1425",
                 rewrite='tops[0] = Pad(bottom, pads=[0, 0, h, w, 0, 0, h, w], mode="reflect")',
                 let=(("h", "pad if has(pad) else pad_h"), ("w", "pad if has(pad) else pad_w")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1416",
+                        "schemas/known_layers.yaml:1426",
                         'bottom.rank == 4 and mode == "REFLECTION"',
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1417",
+                        "schemas/known_layers.yaml:1427",
                         "not has(pad) or not has(pad_h) and not has(pad_w)",
                         "the padding is pad, or pad_h and pad_w",
                     ),
@@ -3287,14 +3292,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reduce": Entry(
-        "schemas/known_layers.yaml:2111",
+        "schemas/known_layers.yaml:2121",
         (
             Way(
-                "schemas/known_layers.yaml:2113",
+                "schemas/known_layers.yaml:2123",
                 rewrite="tops[0] = ReduceMean(bottom, axes=[axis_of(axis, bottom.rank)], keepdims=1)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2114",
+                        "schemas/known_layers.yaml:2124",
                         "mode == 0",
                         "a mode other than 0 (MEAN) is not known",
                     ),
@@ -3365,14 +3370,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU3d": Entry(
-        "schemas/known_layers.yaml:2159",
+        "schemas/known_layers.yaml:2169",
         (
             Way(
-                "schemas/known_layers.yaml:2162",
+                "schemas/known_layers.yaml:2172",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2163",
+                        "schemas/known_layers.yaml:2173",
                         "not channel_shared",
                         "what channel_shared means without weights is not known",
                     ),
@@ -3408,20 +3413,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling3d": Entry(
-        "schemas/known_layers.yaml:1678",
+        "schemas/known_layers.yaml:1688",
         (
             Way(
-                "schemas/known_layers.yaml:1698",
+                "schemas/known_layers.yaml:1708",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("schemas/known_layers.yaml:1698", 'pool == "MAX"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1708", 'pool == "MAX"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1700",
+                "schemas/known_layers.yaml:1710",
                 rewrite="x = bottom if p == zeros(3) else Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(x, kernel_shape=k, strides=s)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1700", 'pool == "AVE"'),
+                    Condition("schemas/known_layers.yaml:1710", 'pool == "AVE"'),
                     Condition(
-                        "schemas/known_layers.yaml:1702",
+                        "schemas/known_layers.yaml:1712",
                         "max(over) == 0",
                         "a window hangs over the end, and by what its sum is divided is not known",
                     ),
@@ -3438,66 +3443,50 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1688",
+                "schemas/known_layers.yaml:1698",
                 "bottom.rank == 5",
                 "blobs of five axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1689",
+                "schemas/known_layers.yaml:1699",
                 "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and (global_pooling or has(kernel_size) != has(kernel_d))",
                 "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1691",
+                "schemas/known_layers.yaml:1701",
                 "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                 "the stride is stride, or stride_d, stride_h and stride_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1693",
+                "schemas/known_layers.yaml:1703",
                 "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                 "the padding is pad, or pad_d, pad_h and pad_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1695",
+                "schemas/known_layers.yaml:1705",
                 "min(k) > 0 and min(s) > 0 and min(count) > 0",
                 "window and stride are positive, and the window fits",
             ),
             Condition(
-                "schemas/known_layers.yaml:1696",
+                "schemas/known_layers.yaml:1706",
                 "all([b < w for b, w in zip(p, k)]) and all([(o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p)])",
                 "a window lies in the padding",
             ),
         ),
     ),
-    "Reshape3d": Entry(
-        "schemas/known_layers.yaml:2247",
-        (
-            Way(
-                "schemas/known_layers.yaml:2249",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, 0, -1))",
-                conditions=(
-                    Condition(
-                        "schemas/known_layers.yaml:2250",
-                        "axis == 0 and num_axes == -1",
-                        "NART's readers differ about axis and num_axes",
-                    ),
-                ),
-            ),
-        ),
-    ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:2479",
-        (Way("schemas/known_layers.yaml:2480", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:2489",
+        (Way("schemas/known_layers.yaml:2490", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2702",
+        "schemas/known_layers.yaml:2712",
         (
             Way(
-                "schemas/known_layers.yaml:2704",
+                "schemas/known_layers.yaml:2714",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2705",
+                        "schemas/known_layers.yaml:2715",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3506,47 +3495,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HeatMap2Coord": Entry(
-        "schemas/known_layers.yaml:844",
+        "schemas/known_layers.yaml:854",
         (
             Way(
-                "schemas/known_layers.yaml:855",
+                "schemas/known_layers.yaml:865",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ny = Cast(row, to=element_type("float32"))\nx = Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32"))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:855", "not coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:865", "not coord_reposition"),),
             ),
             Way(
-                "schemas/known_layers.yaml:865",
+                "schemas/known_layers.yaml:875",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ndown = Sign(Sub(Slice(bottom, starts=[2], ends=[h], axes=[2]), Slice(bottom, starts=[0], ends=[h - 2], axes=[2])))\nright = Sign(Sub(Slice(bottom, starts=[2], ends=[w], axes=[3]), Slice(bottom, starts=[0], ends=[w - 2], axes=[3])))\nstep_y = GatherElements(Reshape(Pad(down, pads=[0, 0, 1, 0, 0, 0, 1, 0]), shape=[0, c, h * w]), at, axis=2)\nstep_x = GatherElements(Reshape(Pad(right, pads=[0, 0, 0, 1, 0, 0, 0, 1]), shape=[0, c, h * w]), at, axis=2)\ny = Add(Cast(row, to=element_type("float32")), Mul(step_y, 0.25))\nx = Add(Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32")), Mul(step_x, 0.25))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:865", "coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:875", "coord_reposition"),),
             ),
         ),
         let=(("c", "bottom.shape[1]"), ("h", "bottom.shape[2]"), ("w", "bottom.shape[3]")),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:851",
+                "schemas/known_layers.yaml:861",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:852",
+                "schemas/known_layers.yaml:862",
                 "coord_h > 0 and coord_w > 0",
                 "coord_h and coord_w are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:853",
+                "schemas/known_layers.yaml:863",
                 "not coord_reposition or h > 2 and w > 2",
                 "a map whose maxima are moved towards a neighbour has three rows and columns",
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1078",
+        "schemas/known_layers.yaml:1088",
         (
             Way(
-                "schemas/known_layers.yaml:1080",
+                "schemas/known_layers.yaml:1090",
                 rewrite='a = Transpose(bottoms[0], perm=[1, 0]) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=[1, 0]) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1082",
+                        "schemas/known_layers.yaml:1092",
                         "len(bottoms) == 2 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices are due",
                     ),
@@ -3555,14 +3544,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1566",
+        "schemas/known_layers.yaml:1576",
         (
             Way(
-                "schemas/known_layers.yaml:1568",
+                "schemas/known_layers.yaml:1578",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1570",
+                        "schemas/known_layers.yaml:1580",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3572,10 +3561,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "InstanceNorm": Entry(
-        "schemas/known_layers.yaml:913",
+        "schemas/known_layers.yaml:923",
         (
             Way(
-                "schemas/known_layers.yaml:915",
+                "schemas/known_layers.yaml:925",
                 rewrite="tops[0] = InstanceNormalization(bottom, scale, shift, epsilon=eps)",
                 let=(
                     ("c", "[bottom.shape[1]]"),
@@ -3584,12 +3573,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:916",
+                        "schemas/known_layers.yaml:926",
                         "len(blobs) == (2 if affine else 0)",
                         "affine and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:917",
+                        "schemas/known_layers.yaml:927",
                         "num_features in [0, bottom.shape[1]]",
                         "num_features is the number of channels",
                     ),
@@ -3598,12 +3587,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1984",
+        "schemas/known_layers.yaml:1994",
         (
             Way(
-                "schemas/known_layers.yaml:1986",
+                "schemas/known_layers.yaml:1996",
                 rewrite="tops[0] = ReduceL2(bottom, axes=[axis_of(axes, bottom.rank)], keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1987", "has(axes)", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1997", "has(axes)", "axes is due"),),
             ),
         ),
     ),
@@ -3652,6 +3641,7 @@ UNREAD: Final[tuple[str, ...]] = (
     "SigmoidCrossEntropyLoss",
     "SoftmaxWithLoss",
     "WindowData",
+    "Reshape3d",
     "PSROIAlignPooling",
     "ROIAlignPooling",
 )
@@ -3681,8 +3671,9 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("ReduceSumSquare", "bvlc/mapping.yaml:1400", "unknown layer type 'Reduction'"),
     Dropped("RMSNormalization", "bvlc/mapping.yaml:1430", "unknown layer type 'Reduction'"),
     Dropped("RNN", "bvlc/mapping.yaml:1458", "unknown layer type 'Reduction'"),
-    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:701", "unknown value of code_type 'CORNER_SIZE'"),
+    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:709", "unknown value of code_type 'CORNER_SIZE'"),
     Dropped("ImageData", "bvlc/mapping.yaml:2023", "ImageDataParameter.batch_size has default 0, 1 is expected"),
+    Dropped("Reshape3d", "schemas/known_layers.yaml:2257", "bottom.shape is a list of int, a tensor is due"),
 )
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml

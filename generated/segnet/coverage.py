@@ -286,12 +286,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2948",
+        "schemas/known_layers.yaml:2958",
         (
             Way(
-                "schemas/known_layers.yaml:2949",
+                "schemas/known_layers.yaml:2959",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2949", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2959", "width == output.shape[3]"),),
             ),
         ),
     ),
@@ -2326,7 +2326,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2461,10 +2461,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2933",
+        "schemas/known_layers.yaml:2943",
         (
             Way(
-                "schemas/known_layers.yaml:2935",
+                "schemas/known_layers.yaml:2945",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -2473,17 +2473,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2936",
+                        "schemas/known_layers.yaml:2946",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2937",
+                        "schemas/known_layers.yaml:2947",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2938",
+                        "schemas/known_layers.yaml:2948",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),

@@ -164,30 +164,30 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("sophgo/mapping.yaml:66", "axes == 2 and not counted"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1624",
+                "schemas/known_layers.yaml:1634",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1634",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1626",
+                        "schemas/known_layers.yaml:1636",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1591",
+                "schemas/known_layers.yaml:1601",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1591",
+                        "schemas/known_layers.yaml:1601",
                         "count_include_pad == 0 and len(kernel_shape) == 2 and dilations == ones(2) and pads != zeros(4)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1593",
+                        "schemas/known_layers.yaml:1603",
                         "caffe_windows_inside(X.shape[2:], kernel_shape, strides, pads[:2]) and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) == Y.shape[2:]",
                         "Caffe would compute another number of windows",
                     ),
@@ -328,12 +328,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2890",
+        "schemas/known_layers.yaml:2900",
         (
             Way(
-                "schemas/known_layers.yaml:2891",
+                "schemas/known_layers.yaml:2901",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2891", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2901", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -383,14 +383,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:2131",
+        "schemas/known_layers.yaml:2141",
         (
             Way(
-                "schemas/known_layers.yaml:2132",
+                "schemas/known_layers.yaml:2142",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2132",
+                        "schemas/known_layers.yaml:2142",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -1052,18 +1052,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1639",
+        "schemas/known_layers.yaml:1649",
         (
             Way(
-                "schemas/known_layers.yaml:1640",
+                "schemas/known_layers.yaml:1650",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1640",
+                        "schemas/known_layers.yaml:1650",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1652",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1304,10 +1304,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1446",
+        "schemas/known_layers.yaml:1456",
         (
             Way(
-                "schemas/known_layers.yaml:1447",
+                "schemas/known_layers.yaml:1457",
                 layers=("Padding",),
                 let=(
                     ("each", "pad_pairs(pads, axes, data.rank)"),
@@ -1315,14 +1315,14 @@ OPS: Final[Mapping[str, Entry]] = {
                     ("number", "constant_value if has(constant_value) else 0.0"),
                 ),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1451", 'mode == "constant" and data.rank == 4'),
+                    Condition("schemas/known_layers.yaml:1461", 'mode == "constant" and data.rank == 4'),
                     Condition(
-                        "schemas/known_layers.yaml:1453",
+                        "schemas/known_layers.yaml:1463",
                         "each[:2] == [(0, 0), (0, 0)] and min(sides) >= 0",
                         "height and width are padded here alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1454",
+                        "schemas/known_layers.yaml:1464",
                         "abs(number) < 2 ** 24 and int(number) == number",
                         "the padding is a whole number here",
                     ),
@@ -1678,16 +1678,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2383",
+        "schemas/known_layers.yaml:2393",
         (
             Way(
-                "schemas/known_layers.yaml:2384",
+                "schemas/known_layers.yaml:2394",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2387", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2397", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2389",
+                        "schemas/known_layers.yaml:2399",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1886,12 +1886,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1543",
+        "schemas/known_layers.yaml:1553",
         (
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1976,41 +1976,41 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2238",
-        (Way("schemas/known_layers.yaml:2239", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:2248",
+        (Way("schemas/known_layers.yaml:2249", layers=("Reorg",)),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2681",
-        (Way("schemas/known_layers.yaml:2682", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2691",
+        (Way("schemas/known_layers.yaml:2692", layers=("Swish",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1944",
-        (Way("schemas/known_layers.yaml:1945", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("PSROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:965",
+        "schemas/known_layers.yaml:975",
         (
             Way(
-                "schemas/known_layers.yaml:966",
+                "schemas/known_layers.yaml:976",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:966",
+                        "schemas/known_layers.yaml:976",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2895",
+                "schemas/known_layers.yaml:2905",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2895",
+                        "schemas/known_layers.yaml:2905",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2899",
+                        "schemas/known_layers.yaml:2909",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
@@ -2019,18 +2019,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2512",
-        (Way("schemas/known_layers.yaml:2512", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2522",
+        (Way("schemas/known_layers.yaml:2522", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1800",
+        "schemas/known_layers.yaml:1810",
         (
             Way(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1811",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1802",
+                        "schemas/known_layers.yaml:1812",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -2039,29 +2039,43 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:616",
+        "schemas/known_layers.yaml:617",
         (
             Way(
-                "schemas/known_layers.yaml:617",
+                "schemas/known_layers.yaml:618",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:617", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:618", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition(
+                        "schemas/known_layers.yaml:620",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
             Way(
-                "schemas/known_layers.yaml:628",
+                "schemas/known_layers.yaml:631",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:628", 'code == "CORNER_SIZE"'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:631", 'code == "CORNER_SIZE"'),
+                    Condition(
+                        "schemas/known_layers.yaml:633",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1311",
+        "schemas/known_layers.yaml:1321",
         (
             Way(
-                "schemas/known_layers.yaml:1312",
+                "schemas/known_layers.yaml:1322",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1312",
+                        "schemas/known_layers.yaml:1322",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2069,8 +2083,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Mish": Entry(
-        "schemas/known_layers.yaml:1217",
-        (Way("schemas/known_layers.yaml:1217", layers=("Mish",)),),
+        "schemas/known_layers.yaml:1227",
+        (Way("schemas/known_layers.yaml:1227", layers=("Mish",)),),
     ),
     "caffe.RegionsAbove": Entry("sophgo/mapping.yaml:74", (Way("sophgo/mapping.yaml:75", layers=("Proposal",)),)),
     "caffe.FrcnDetection": Entry(
@@ -2716,10 +2730,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1587",
+                "schemas/known_layers.yaml:1597",
                 rewrite="tops[0] = AveragePool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1587", 'pool == "AVE" and not avg_include_pad'),
+                    Condition("schemas/known_layers.yaml:1597", 'pool == "AVE" and not avg_include_pad'),
                 ),
             ),
             Way(
@@ -2810,7 +2824,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1630",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2894,7 +2908,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -3084,33 +3098,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2229",
+        "schemas/known_layers.yaml:2239",
         (
             Way(
-                "schemas/known_layers.yaml:2231",
+                "schemas/known_layers.yaml:2241",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2234", "stride > 0", "stride is due"),
-                    Condition("schemas/known_layers.yaml:2235", "not reverse", "reverse is not known"),
+                    Condition("schemas/known_layers.yaml:2244", "stride > 0", "stride is due"),
+                    Condition("schemas/known_layers.yaml:2245", "not reverse", "reverse is not known"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2674",
-        (Way("schemas/known_layers.yaml:2677", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2684",
+        (Way("schemas/known_layers.yaml:2687", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3119,21 +3133,21 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2867",
+        "schemas/known_layers.yaml:2877",
         (
             Way(
-                "schemas/known_layers.yaml:2877",
+                "schemas/known_layers.yaml:2887",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
-                conditions=(Condition("schemas/known_layers.yaml:2877", "len(bottoms) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:2887", "len(bottoms) == 2"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2882",
+                "schemas/known_layers.yaml:2892",
                 rewrite='tops[0] = Resize(bottoms[0], scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2882", "len(bottoms) == 1"),
+                    Condition("schemas/known_layers.yaml:2892", "len(bottoms) == 1"),
                     Condition(
-                        "schemas/known_layers.yaml:2886",
+                        "schemas/known_layers.yaml:2896",
                         "sizes == [n * scale for n in bottoms[0].shape[2:]]",
                         "one bottom is repeated by scale alone",
                     ),
@@ -3148,22 +3162,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2871",
+                "schemas/known_layers.yaml:2881",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2872",
+                "schemas/known_layers.yaml:2882",
                 "not pad_out_h and not pad_out_w",
                 "pad_out_h and pad_out_w are not known",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:944",
+        "schemas/known_layers.yaml:954",
         (
             Way(
-                "schemas/known_layers.yaml:946",
+                "schemas/known_layers.yaml:956",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3173,32 +3187,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:955",
+                        "schemas/known_layers.yaml:965",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:956",
+                        "schemas/known_layers.yaml:966",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:957",
+                        "schemas/known_layers.yaml:967",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:958",
+                        "schemas/known_layers.yaml:968",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:959",
+                        "schemas/known_layers.yaml:969",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:960",
+                        "schemas/known_layers.yaml:970",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3238,15 +3252,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         let=(("c", "[bottom.shape[1]]"), ("behind", "c + ones(bottom.rank - 2)")),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2499",
+        "schemas/known_layers.yaml:2509",
         (
             Way(
-                "schemas/known_layers.yaml:2501",
+                "schemas/known_layers.yaml:2511",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2507",
+                        "schemas/known_layers.yaml:2517",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3274,14 +3288,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Padding": Entry(
-        "schemas/known_layers.yaml:1438",
+        "schemas/known_layers.yaml:1448",
         (
             Way(
-                "schemas/known_layers.yaml:1440",
+                "schemas/known_layers.yaml:1450",
                 rewrite="tops[0] = Pad(bottom, pads=[0, 0, pad_t, pad_l, 0, 0, pad_b, pad_r], constant_value=float(pad_value))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1443",
+                        "schemas/known_layers.yaml:1453",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3291,14 +3305,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2121",
+        "schemas/known_layers.yaml:2131",
         (
             Way(
-                "schemas/known_layers.yaml:2124",
+                "schemas/known_layers.yaml:2134",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2128",
+                        "schemas/known_layers.yaml:2138",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3308,14 +3322,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3325,10 +3339,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             Way(
-                "schemas/known_layers.yaml:1771",
+                "schemas/known_layers.yaml:1781",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3336,27 +3350,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1777",
+                        "schemas/known_layers.yaml:1787",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1779",
+                        "schemas/known_layers.yaml:1789",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1781",
+                        "schemas/known_layers.yaml:1791",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1783",
+                        "schemas/known_layers.yaml:1793",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1785",
+                        "schemas/known_layers.yaml:1795",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3370,7 +3384,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "schemas/known_layers.yaml:593",
-                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
+                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
                         "schemas/known_layers.yaml:596",
@@ -3389,20 +3403,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         (
             Way(
-                "schemas/known_layers.yaml:1295",
+                "schemas/known_layers.yaml:1305",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1299",
+                        "schemas/known_layers.yaml:1309",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1301",
+                        "schemas/known_layers.yaml:1311",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3412,19 +3426,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Mish": Entry(
-        "schemas/known_layers.yaml:1214",
-        (Way("schemas/known_layers.yaml:1216", rewrite="tops[0] = Mish(bottom)"),),
+        "schemas/known_layers.yaml:1224",
+        (Way("schemas/known_layers.yaml:1226", rewrite="tops[0] = Mish(bottom)"),),
         witness="tpu_mlir",
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1098",
+        "schemas/known_layers.yaml:1108",
         (
             Way(
-                "schemas/known_layers.yaml:1100",
+                "schemas/known_layers.yaml:1110",
                 rewrite="a = Reshape(bottoms[0], shape=[dim_1, dim_2])\nb = Reshape(bottoms[1], shape=[dim_3, dim_2])\ntops[0] = MatMul(a, Transpose(b, perm=[1, 0]))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1102",
+                        "schemas/known_layers.yaml:1112",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3434,10 +3448,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2375",
+        "schemas/known_layers.yaml:2385",
         (
             Way(
-                "schemas/known_layers.yaml:2377",
+                "schemas/known_layers.yaml:2387",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),

@@ -1764,12 +1764,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1543",
+        "schemas/known_layers.yaml:1553",
         (
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1854,14 +1854,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1800",
+        "schemas/known_layers.yaml:1810",
         (
             Way(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1811",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1802",
+                        "schemas/known_layers.yaml:1812",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1870,29 +1870,43 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:616",
+        "schemas/known_layers.yaml:617",
         (
             Way(
-                "schemas/known_layers.yaml:617",
+                "schemas/known_layers.yaml:618",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:617", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:618", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition(
+                        "schemas/known_layers.yaml:620",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
             Way(
-                "schemas/known_layers.yaml:628",
+                "schemas/known_layers.yaml:631",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:628", 'code == "CORNER_SIZE"'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:631", 'code == "CORNER_SIZE"'),
+                    Condition(
+                        "schemas/known_layers.yaml:633",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1311",
+        "schemas/known_layers.yaml:1321",
         (
             Way(
-                "schemas/known_layers.yaml:1312",
+                "schemas/known_layers.yaml:1322",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1312",
+                        "schemas/known_layers.yaml:1322",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2647,7 +2661,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2819,14 +2833,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2836,10 +2850,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             Way(
-                "schemas/known_layers.yaml:1771",
+                "schemas/known_layers.yaml:1781",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2847,27 +2861,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1777",
+                        "schemas/known_layers.yaml:1787",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1779",
+                        "schemas/known_layers.yaml:1789",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1781",
+                        "schemas/known_layers.yaml:1791",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1783",
+                        "schemas/known_layers.yaml:1793",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1785",
+                        "schemas/known_layers.yaml:1795",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2881,7 +2895,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "schemas/known_layers.yaml:593",
-                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
+                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
                         "schemas/known_layers.yaml:596",
@@ -2900,20 +2914,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         (
             Way(
-                "schemas/known_layers.yaml:1295",
+                "schemas/known_layers.yaml:1305",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1299",
+                        "schemas/known_layers.yaml:1309",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1301",
+                        "schemas/known_layers.yaml:1311",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),

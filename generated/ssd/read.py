@@ -824,7 +824,7 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
     r.top(
         0,
         r.value(
-            hub.Reshape(shape=lib.caffe_reshape(bottom.shape, shape.dim, axis, num_axes)),
+            hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, axis, num_axes)),
             (bottom,),
         ),
     )
@@ -1031,16 +1031,16 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1534)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1544)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1539")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1549")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_prior_box(r: Read, param: layers.PriorBox) -> None:
-    """What layer PriorBox computes (schemas/known_layers.yaml:1769)."""
+    """What layer PriorBox computes (schemas/known_layers.yaml:1779)."""
     bottoms = r.bottoms
     min_size = param.min_size
     max_size = param.max_size
@@ -1056,23 +1056,23 @@ def read_prior_box(r: Read, param: layers.PriorBox) -> None:
     step_w = param.step_w if param.step_w is not None else 0.0
     offset = param.offset if param.offset is not None else 0.5
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1777")
+        raise Refused("two bottoms are due: the feature map and the image", "schemas/known_layers.yaml:1787")
     if not min(min_size) >= 1:
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1779")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1789")
     if len(max_size) not in (0, len(min_size)):
-        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1779")
+        raise Refused("min_size is due, and none or as many of max_size", "schemas/known_layers.yaml:1789")
     if len(variance) not in (0, 1, 4):
-        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1781")
+        raise Refused("one variance is due, or four", "schemas/known_layers.yaml:1791")
     image = (img_h, img_w) if param.img_h is not None or param.img_w is not None else (img_size, img_size) if param.img_size is not None else ()
     if (param.img_size is not None and (param.img_h is not None or param.img_w is not None)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1783")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1793")
     if not all(tuple(size > 0 for size in image)):
-        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1783")
+        raise Refused("the image is img_size, or img_h and img_w", "schemas/known_layers.yaml:1793")
     steps = (step_h, step_w) if param.step_h is not None or param.step_w is not None else (step, step) if param.step is not None else ()
     if (param.step is not None and (param.step_h is not None or param.step_w is not None)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1785")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1795")
     if not all(tuple(size > 0 for size in steps)):
-        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1785")
+        raise Refused("the step is step, or step_h and step_w", "schemas/known_layers.yaml:1795")
     r.top(
         0,
         r.value(
@@ -1129,6 +1129,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
                 background=background_label_id,
                 code=code_type,
                 variance_in_target=variance_encoded_in_target,
+                last_pixel=False,
                 score_threshold=confidence_threshold if param.confidence_threshold is not None else -3.4028235e+38,
                 nms_threshold=or_default(nms_param.nms_threshold, 0.3),
                 nms_top_k=lib.candidates(nms_param),
@@ -1141,7 +1142,7 @@ def read_detection_output(r: Read, param: layers.DetectionOutput) -> None:
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1293)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1303)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1149,9 +1150,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1299")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1309")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1301")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1311")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1361,10 +1362,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1534", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1544", ("order",), ()),
     "PriorBox": Reader(
         read_prior_box,
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             "min_size",
             "max_size",
@@ -1405,7 +1406,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         ("across_spatial", "channel_shared", "eps"),
         ("scale_filler",),
     ),

@@ -184,15 +184,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1624",
+                "schemas/known_layers.yaml:1634",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1634",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1626",
+                        "schemas/known_layers.yaml:1636",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -331,12 +331,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2948",
+        "schemas/known_layers.yaml:2958",
         (
             Way(
-                "schemas/known_layers.yaml:2949",
+                "schemas/known_layers.yaml:2959",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2949", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2959", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -551,14 +551,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:723",
+        "schemas/known_layers.yaml:733",
         (
             Way(
-                "schemas/known_layers.yaml:724",
+                "schemas/known_layers.yaml:734",
                 layers=("Div",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:724",
+                        "schemas/known_layers.yaml:734",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -741,14 +741,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:781",
+        "schemas/known_layers.yaml:791",
         (
             Way(
-                "schemas/known_layers.yaml:782",
+                "schemas/known_layers.yaml:792",
                 layers=("Gemm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:782",
+                        "schemas/known_layers.yaml:792",
                         "has(C) and not is_constant(A) and not is_constant(B) and not is_constant(C) and C.shape == Y.shape",
                     ),
                 ),
@@ -871,9 +871,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:816",
+        "schemas/known_layers.yaml:826",
         (
-            Way("schemas/known_layers.yaml:817", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:827", layers=("HardSigmoid",)),
             Way("bvlc_master/mapping.yaml:11", layers=("Power", "Clip")),
             Way("bvlc/mapping.yaml:805", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
@@ -904,14 +904,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LayerNormalization": Entry(
-        "schemas/known_layers.yaml:1014",
+        "schemas/known_layers.yaml:1024",
         (
             Way(
-                "schemas/known_layers.yaml:1015",
+                "schemas/known_layers.yaml:1025",
                 layers=("LayerNorm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1015",
+                        "schemas/known_layers.yaml:1025",
                         "axis in [1, 1 - X.rank] and is_constant(Scale)",
                     ),
                 ),
@@ -967,14 +967,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry("bvlc/mapping.yaml:945", (Way("bvlc/mapping.yaml:946", hook="lstm"),)),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1124",
+        "schemas/known_layers.yaml:1134",
         (
             Way(
-                "schemas/known_layers.yaml:1125",
+                "schemas/known_layers.yaml:1135",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1125",
+                        "schemas/known_layers.yaml:1135",
                         "not is_constant(A) and not is_constant(B) and A.rank == B.rank and A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
                     ),
                 ),
@@ -1044,14 +1044,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Max": Entry(
-        "schemas/known_layers.yaml:1161",
+        "schemas/known_layers.yaml:1171",
         (
             Way(
-                "schemas/known_layers.yaml:1162",
+                "schemas/known_layers.yaml:1172",
                 layers=("Maximum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1162",
+                        "schemas/known_layers.yaml:1172",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1152,15 +1152,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1640",
+                "schemas/known_layers.yaml:1650",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1640",
+                        "schemas/known_layers.yaml:1650",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1652",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1268,14 +1268,14 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1104", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "schemas/known_layers.yaml:1174",
+        "schemas/known_layers.yaml:1184",
         (
             Way(
-                "schemas/known_layers.yaml:1175",
+                "schemas/known_layers.yaml:1185",
                 layers=("Minimum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1175",
+                        "schemas/known_layers.yaml:1185",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1421,29 +1421,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1196",
+        "schemas/known_layers.yaml:1206",
         (
             Way(
-                "schemas/known_layers.yaml:1197",
+                "schemas/known_layers.yaml:1207",
                 layers=("MirrorPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1197", 'mode in ["reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1207", 'mode in ["reflect", "edge"]'),
                     Condition(
-                        "schemas/known_layers.yaml:1201",
+                        "schemas/known_layers.yaml:1211",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1398",
+                "schemas/known_layers.yaml:1408",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1398", 'mode == "constant"'),
+                    Condition("schemas/known_layers.yaml:1408", 'mode == "constant"'),
                     Condition(
-                        "schemas/known_layers.yaml:1402",
+                        "schemas/known_layers.yaml:1412",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
@@ -1546,12 +1546,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Reciprocal": Entry("bvlc/mapping.yaml:1278", (Way("bvlc/mapping.yaml:1279", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1958",
+        "schemas/known_layers.yaml:1968",
         (
             Way(
-                "schemas/known_layers.yaml:1959",
+                "schemas/known_layers.yaml:1969",
                 layers=("ReduceL1",),
-                conditions=(Condition("schemas/known_layers.yaml:1959", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1969", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1287",
@@ -1582,12 +1582,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:2022",
+        "schemas/known_layers.yaml:2032",
         (
             Way(
-                "schemas/known_layers.yaml:2023",
+                "schemas/known_layers.yaml:2033",
                 layers=("ReduceMax",),
-                conditions=(Condition("schemas/known_layers.yaml:2023", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2033", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1313",
@@ -1619,12 +1619,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1309", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:2038",
+        "schemas/known_layers.yaml:2048",
         (
             Way(
-                "schemas/known_layers.yaml:2039",
+                "schemas/known_layers.yaml:2049",
                 layers=("ReduceMean",),
-                conditions=(Condition("schemas/known_layers.yaml:2039", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2049", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1341",
@@ -1686,12 +1686,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1337", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:2054",
+        "schemas/known_layers.yaml:2064",
         (
             Way(
-                "schemas/known_layers.yaml:2055",
+                "schemas/known_layers.yaml:2065",
                 layers=("ReduceMin",),
-                conditions=(Condition("schemas/known_layers.yaml:2055", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2065", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1371",
@@ -1700,12 +1700,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:2086",
+        "schemas/known_layers.yaml:2096",
         (
             Way(
-                "schemas/known_layers.yaml:2087",
+                "schemas/known_layers.yaml:2097",
                 layers=("ReduceSum",),
-                conditions=(Condition("schemas/known_layers.yaml:2087", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2097", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1378",
@@ -1824,17 +1824,17 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2599",
+        "schemas/known_layers.yaml:2609",
         (
             Way(
-                "schemas/known_layers.yaml:2600",
+                "schemas/known_layers.yaml:2610",
                 layers=("StridedSlice",),
                 let=(
                     ("cut", "slice_axes(axes, len(starts))"),
                     ("stride", "steps_of(starts, steps)"),
                     ("first", "[n + data.shape[axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut)]"),
                 ),
-                conditions=(Condition("schemas/known_layers.yaml:2604", "min(stride) > 0 and min(first) >= 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2614", "min(stride) > 0 and min(first) >= 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1504",
@@ -1897,9 +1897,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Softmax": Entry("bvlc/mapping.yaml:1548", (Way("bvlc/mapping.yaml:1549", layers=("Softmax",)),)),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2526",
+        "schemas/known_layers.yaml:2536",
         (
-            Way("schemas/known_layers.yaml:2526", layers=("Softplus",)),
+            Way("schemas/known_layers.yaml:2536", layers=("Softplus",)),
             Way("bvlc/mapping.yaml:1554", layers=("BNLL",)),
         ),
     ),
@@ -1915,12 +1915,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sqrt": Entry("bvlc/mapping.yaml:1566", (Way("bvlc/mapping.yaml:1567", layers=("Power",)),)),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2561",
+        "schemas/known_layers.yaml:2571",
         (
             Way(
-                "schemas/known_layers.yaml:2562",
+                "schemas/known_layers.yaml:2572",
                 layers=("Squeeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2562", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2572", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1572",
@@ -1929,14 +1929,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2617",
+        "schemas/known_layers.yaml:2627",
         (
             Way(
-                "schemas/known_layers.yaml:2618",
+                "schemas/known_layers.yaml:2628",
                 layers=("Sub",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2618",
+                        "schemas/known_layers.yaml:2628",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -2050,12 +2050,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1543",
+        "schemas/known_layers.yaml:1553",
         (
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -2076,10 +2076,10 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:741",
+        "schemas/known_layers.yaml:751",
         (
             Way(
-                "schemas/known_layers.yaml:742",
+                "schemas/known_layers.yaml:752",
                 layers=("ExpandDimsND",),
                 let=(("sorted", "normal_axes(axes, expanded.rank)"),),
             ),
@@ -2145,8 +2145,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2681",
-        (Way("schemas/known_layers.yaml:2682", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2691",
+        (Way("schemas/known_layers.yaml:2692", layers=("Swish",)),),
     ),
     "Atan": Entry(
         "schemas/known_layers.yaml:19",
@@ -2157,12 +2157,12 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:214", layers=("Ceil",)),),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:752",
-        (Way("schemas/known_layers.yaml:752", layers=("Floor",)),),
+        "schemas/known_layers.yaml:762",
+        (Way("schemas/known_layers.yaml:762", layers=("Floor",)),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:837",
-        (Way("schemas/known_layers.yaml:837", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:847",
+        (Way("schemas/known_layers.yaml:847", layers=("HardSwish",)),),
     ),
     "DepthToSpace": Entry(
         "schemas/known_layers.yaml:533",
@@ -2173,29 +2173,29 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("schemas/known_layers.yaml:534", 'mode == "DCR"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2194",
+                "schemas/known_layers.yaml:2204",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2194", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2204", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:2464",
-        (Way("schemas/known_layers.yaml:2464", layers=("Round",)),),
+        "schemas/known_layers.yaml:2474",
+        (Way("schemas/known_layers.yaml:2474", layers=("Round",)),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2519",
-        (Way("schemas/known_layers.yaml:2519", layers=("Sin",)),),
+        "schemas/known_layers.yaml:2529",
+        (Way("schemas/known_layers.yaml:2529", layers=("Sin",)),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2533",
-        (Way("schemas/known_layers.yaml:2533", layers=("Softsign",)),),
+        "schemas/known_layers.yaml:2543",
+        (Way("schemas/known_layers.yaml:2543", layers=("Softsign",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2315",
+        "schemas/known_layers.yaml:2325",
         (
             Way(
-                "schemas/known_layers.yaml:2316",
+                "schemas/known_layers.yaml:2326",
                 layers=("ResizeBilinear",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners"'),
@@ -2204,13 +2204,13 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2320",
+                        "schemas/known_layers.yaml:2330",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and antialias == 0 and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2359",
+                "schemas/known_layers.yaml:2369",
                 layers=("ResizeNearestNeighbor",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"'),
@@ -2219,33 +2219,33 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2363",
+                        "schemas/known_layers.yaml:2373",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2796",
+                "schemas/known_layers.yaml:2806",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2796",
+                        "schemas/known_layers.yaml:2806",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2800",
+                        "schemas/known_layers.yaml:2810",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:966",
+                "schemas/known_layers.yaml:976",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:966",
+                        "schemas/known_layers.yaml:976",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2253,19 +2253,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2512",
-        (Way("schemas/known_layers.yaml:2512", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2522",
+        (Way("schemas/known_layers.yaml:2522", layers=("ShuffleChannel",)),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1047",
+        "schemas/known_layers.yaml:1057",
         (
-            Way("schemas/known_layers.yaml:1048", layers=("LpNormalization",)),
+            Way("schemas/known_layers.yaml:1058", layers=("LpNormalization",)),
             Way(
-                "schemas/known_layers.yaml:1312",
+                "schemas/known_layers.yaml:1322",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1312",
+                        "schemas/known_layers.yaml:1322",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2273,54 +2273,54 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2546",
-        (Way("schemas/known_layers.yaml:2547", layers=("SpaceToDepth",)),),
+        "schemas/known_layers.yaml:2556",
+        (Way("schemas/known_layers.yaml:2557", layers=("SpaceToDepth",)),),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:2070",
+        "schemas/known_layers.yaml:2080",
         (
             Way(
-                "schemas/known_layers.yaml:2071",
+                "schemas/known_layers.yaml:2081",
                 layers=("ReduceProd",),
-                conditions=(Condition("schemas/known_layers.yaml:2071", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2081", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "Selu": Entry(
-        "schemas/known_layers.yaml:2490",
-        (Way("schemas/known_layers.yaml:2491", layers=("SeLU",)),),
+        "schemas/known_layers.yaml:2500",
+        (Way("schemas/known_layers.yaml:2501", layers=("SeLU",)),),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1974",
+        "schemas/known_layers.yaml:1984",
         (
             Way(
-                "schemas/known_layers.yaml:1975",
+                "schemas/known_layers.yaml:1985",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:1975", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:1985", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ReduceLogSumExp": Entry(
-        "schemas/known_layers.yaml:2006",
+        "schemas/known_layers.yaml:2016",
         (
             Way(
-                "schemas/known_layers.yaml:2007",
+                "schemas/known_layers.yaml:2017",
                 layers=("ReduceLogsumexp",),
-                conditions=(Condition("schemas/known_layers.yaml:2007", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2017", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ThresholdedRelu": Entry(
-        "schemas/known_layers.yaml:2693",
-        (Way("schemas/known_layers.yaml:2694", layers=("ThresholdedReLU",)),),
+        "schemas/known_layers.yaml:2703",
+        (Way("schemas/known_layers.yaml:2704", layers=("ThresholdedReLU",)),),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:1031",
-        (Way("schemas/known_layers.yaml:1032", layers=("LogSoftmax",)),),
+        "schemas/known_layers.yaml:1041",
+        (Way("schemas/known_layers.yaml:1042", layers=("LogSoftmax",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2456",
-        (Way("schemas/known_layers.yaml:2457", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2466",
+        (Way("schemas/known_layers.yaml:2467", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2588,10 +2588,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:647",
+        "schemas/known_layers.yaml:652",
         (
             Way(
-                "schemas/known_layers.yaml:649",
+                "schemas/known_layers.yaml:654",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -3059,7 +3059,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1630",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3143,7 +3143,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -3315,8 +3315,8 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2674",
-        (Way("schemas/known_layers.yaml:2677", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2684",
+        (Way("schemas/known_layers.yaml:2687", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
@@ -3408,35 +3408,35 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:717",
+        "schemas/known_layers.yaml:727",
         (
             Way(
-                "schemas/known_layers.yaml:719",
+                "schemas/known_layers.yaml:729",
                 rewrite="tops[0] = Div(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:720", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:730", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:750",
-        (Way("schemas/known_layers.yaml:751", rewrite="tops[0] = Floor(bottom)"),),
+        "schemas/known_layers.yaml:760",
+        (Way("schemas/known_layers.yaml:761", rewrite="tops[0] = Floor(bottom)"),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:834",
-        (Way("schemas/known_layers.yaml:836", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:844",
+        (Way("schemas/known_layers.yaml:846", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "Maximum": Entry(
-        "schemas/known_layers.yaml:1155",
+        "schemas/known_layers.yaml:1165",
         (
             Way(
-                "schemas/known_layers.yaml:1157",
+                "schemas/known_layers.yaml:1167",
                 rewrite="tops[0] = Max(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1158",
+                        "schemas/known_layers.yaml:1168",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3445,14 +3445,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Minimum": Entry(
-        "schemas/known_layers.yaml:1168",
+        "schemas/known_layers.yaml:1178",
         (
             Way(
-                "schemas/known_layers.yaml:1170",
+                "schemas/known_layers.yaml:1180",
                 rewrite="tops[0] = Min(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1171",
+                        "schemas/known_layers.yaml:1181",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3461,20 +3461,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2171",
+        "schemas/known_layers.yaml:2181",
         (
             Way(
-                "schemas/known_layers.yaml:2184",
+                "schemas/known_layers.yaml:2194",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2184", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2194", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2186",
+                "schemas/known_layers.yaml:2196",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2186", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2196", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2188",
+                        "schemas/known_layers.yaml:2198",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3488,44 +3488,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2175", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2185", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2176",
+                "schemas/known_layers.yaml:2186",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2177",
+                "schemas/known_layers.yaml:2187",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:2462",
-        (Way("schemas/known_layers.yaml:2463", rewrite="tops[0] = Round(bottom)"),),
+        "schemas/known_layers.yaml:2472",
+        (Way("schemas/known_layers.yaml:2473", rewrite="tops[0] = Round(bottom)"),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2517",
-        (Way("schemas/known_layers.yaml:2518", rewrite="tops[0] = Sin(bottom)"),),
+        "schemas/known_layers.yaml:2527",
+        (Way("schemas/known_layers.yaml:2528", rewrite="tops[0] = Sin(bottom)"),),
     ),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2524",
-        (Way("schemas/known_layers.yaml:2525", rewrite="tops[0] = Softplus(bottom)"),),
+        "schemas/known_layers.yaml:2534",
+        (Way("schemas/known_layers.yaml:2535", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2531",
-        (Way("schemas/known_layers.yaml:2532", rewrite="tops[0] = Softsign(bottom)"),),
+        "schemas/known_layers.yaml:2541",
+        (Way("schemas/known_layers.yaml:2542", rewrite="tops[0] = Softsign(bottom)"),),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2611",
+        "schemas/known_layers.yaml:2621",
         (
             Way(
-                "schemas/known_layers.yaml:2613",
+                "schemas/known_layers.yaml:2623",
                 rewrite="tops[0] = Sub(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2614",
+                        "schemas/known_layers.yaml:2624",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3534,10 +3534,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:944",
+        "schemas/known_layers.yaml:954",
         (
             Way(
-                "schemas/known_layers.yaml:946",
+                "schemas/known_layers.yaml:956",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3547,32 +3547,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:955",
+                        "schemas/known_layers.yaml:965",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:956",
+                        "schemas/known_layers.yaml:966",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:957",
+                        "schemas/known_layers.yaml:967",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:958",
+                        "schemas/known_layers.yaml:968",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:959",
+                        "schemas/known_layers.yaml:969",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:960",
+                        "schemas/known_layers.yaml:970",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3582,15 +3582,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2499",
+        "schemas/known_layers.yaml:2509",
         (
             Way(
-                "schemas/known_layers.yaml:2501",
+                "schemas/known_layers.yaml:2511",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2507",
+                        "schemas/known_layers.yaml:2517",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3600,10 +3600,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2933",
+        "schemas/known_layers.yaml:2943",
         (
             Way(
-                "schemas/known_layers.yaml:2935",
+                "schemas/known_layers.yaml:2945",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3612,17 +3612,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2936",
+                        "schemas/known_layers.yaml:2946",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2937",
+                        "schemas/known_layers.yaml:2947",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2938",
+                        "schemas/known_layers.yaml:2948",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3631,14 +3631,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3648,20 +3648,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         (
             Way(
-                "schemas/known_layers.yaml:1295",
+                "schemas/known_layers.yaml:1305",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1299",
+                        "schemas/known_layers.yaml:1309",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1301",
+                        "schemas/known_layers.yaml:1311",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3687,15 +3687,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2787",
+        "schemas/known_layers.yaml:2797",
         (
             Way(
-                "schemas/known_layers.yaml:2789",
+                "schemas/known_layers.yaml:2799",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2790",
+                        "schemas/known_layers.yaml:2800",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3704,24 +3704,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeNearestNeighbor": Entry(
-        "schemas/known_layers.yaml:2341",
+        "schemas/known_layers.yaml:2351",
         (
             Way(
-                "schemas/known_layers.yaml:2351",
+                "schemas/known_layers.yaml:2361",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:2351", "align_corners"),),
+                conditions=(Condition("schemas/known_layers.yaml:2361", "align_corners"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2353",
+                "schemas/known_layers.yaml:2363",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:2353", "half_pixel_centers"),),
+                conditions=(Condition("schemas/known_layers.yaml:2363", "half_pixel_centers"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2355",
+                "schemas/known_layers.yaml:2365",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2355",
+                        "schemas/known_layers.yaml:2365",
                         "not align_corners and not half_pixel_centers",
                     ),
                 ),
@@ -3733,31 +3733,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2344",
+                "schemas/known_layers.yaml:2354",
                 'bottom.rank == 4 and (data_format == "NCHW" or data_format == "NHWC")',
                 "data_format must be NCHW or NHWC, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:2345",
+                "schemas/known_layers.yaml:2355",
                 "not (align_corners and half_pixel_centers)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:2346",
+                "schemas/known_layers.yaml:2356",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2540",
+        "schemas/known_layers.yaml:2550",
         (
             Way(
-                "schemas/known_layers.yaml:2542",
+                "schemas/known_layers.yaml:2552",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2543",
+                        "schemas/known_layers.yaml:2553",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3766,10 +3766,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1388",
+        "schemas/known_layers.yaml:1398",
         (
             Way(
-                "schemas/known_layers.yaml:1390",
+                "schemas/known_layers.yaml:1400",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3777,7 +3777,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1391",
+                        "schemas/known_layers.yaml:1401",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
@@ -3786,15 +3786,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Stack": Entry(
-        "schemas/known_layers.yaml:2571",
+        "schemas/known_layers.yaml:2581",
         (
             Way(
-                "schemas/known_layers.yaml:2573",
+                "schemas/known_layers.yaml:2583",
                 rewrite="tops[0] = Concat(*[Unsqueeze(b, axes=[along]) for b in bottoms], axis=along)",
                 let=(("along", "axis_of(axis, bottoms[0].rank + 1)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2574",
+                        "schemas/known_layers.yaml:2584",
                         "all([b.shape == bottoms[0].shape for b in bottoms])",
                         "all bottoms have one shape",
                     ),
@@ -3803,24 +3803,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeBilinear": Entry(
-        "schemas/known_layers.yaml:2300",
+        "schemas/known_layers.yaml:2310",
         (
             Way(
-                "schemas/known_layers.yaml:2310",
+                "schemas/known_layers.yaml:2320",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners" if align_corners else "half_pixel")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2310",
+                        "schemas/known_layers.yaml:2320",
                         "align_corners or half_pixel_centers or pytorch_half_pixel",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2312",
+                "schemas/known_layers.yaml:2322",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="asymmetric")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2312",
+                        "schemas/known_layers.yaml:2322",
                         "not align_corners and not half_pixel_centers and not pytorch_half_pixel",
                     ),
                 ),
@@ -3831,91 +3831,91 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2303",
+                "schemas/known_layers.yaml:2313",
                 'bottom.rank == 4 and data_format == "NCHW"',
                 "data_format must be NCHW, the order of Caffe's blobs, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:2304",
+                "schemas/known_layers.yaml:2314",
                 "not (align_corners and half_pixel_centers or align_corners and pytorch_half_pixel or half_pixel_centers and pytorch_half_pixel)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:2306",
+                "schemas/known_layers.yaml:2316",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:2080",
+        "schemas/known_layers.yaml:2090",
         (
             Way(
-                "schemas/known_layers.yaml:2082",
+                "schemas/known_layers.yaml:2092",
                 rewrite="tops[0] = ReduceSum(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2083", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2093", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:2016",
+        "schemas/known_layers.yaml:2026",
         (
             Way(
-                "schemas/known_layers.yaml:2018",
+                "schemas/known_layers.yaml:2028",
                 rewrite="tops[0] = ReduceMax(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2019", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2029", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:2048",
+        "schemas/known_layers.yaml:2058",
         (
             Way(
-                "schemas/known_layers.yaml:2050",
+                "schemas/known_layers.yaml:2060",
                 rewrite="tops[0] = ReduceMin(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2051", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2061", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:2064",
+        "schemas/known_layers.yaml:2074",
         (
             Way(
-                "schemas/known_layers.yaml:2066",
+                "schemas/known_layers.yaml:2076",
                 rewrite="tops[0] = ReduceProd(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2067", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2077", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:2032",
+        "schemas/known_layers.yaml:2042",
         (
             Way(
-                "schemas/known_layers.yaml:2034",
+                "schemas/known_layers.yaml:2044",
                 rewrite="tops[0] = ReduceMean(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2035", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2045", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "SeLU": Entry(
-        "schemas/known_layers.yaml:2486",
+        "schemas/known_layers.yaml:2496",
         (
             Way(
-                "schemas/known_layers.yaml:2488",
+                "schemas/known_layers.yaml:2498",
                 rewrite="tops[0] = Selu(bottom, alpha=alpha, gamma=lambda_)",
             ),
         ),
     ),
     "Unstack": Entry(
-        "schemas/known_layers.yaml:2730",
+        "schemas/known_layers.yaml:2740",
         (
             Way(
-                "schemas/known_layers.yaml:2732",
+                "schemas/known_layers.yaml:2742",
                 rewrite="tops = [Squeeze(Slice(bottom, starts=[i], ends=[i + 1], axes=[along]), axes=[along]) for i in range(len(tops))]",
                 let=(("along", "axis_of(axis, bottom.rank)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2735",
+                        "schemas/known_layers.yaml:2745",
                         "num in [0, bottom.shape[along]] and len(tops) == bottom.shape[along]",
                         "there is a top for each place along the axis",
                     ),
@@ -3924,10 +3924,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MirrorPad": Entry(
-        "schemas/known_layers.yaml:1184",
+        "schemas/known_layers.yaml:1194",
         (
             Way(
-                "schemas/known_layers.yaml:1186",
+                "schemas/known_layers.yaml:1196",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, mode=how, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3936,17 +3936,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1187",
+                        "schemas/known_layers.yaml:1197",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1188",
+                        "schemas/known_layers.yaml:1198",
                         'mode in ["CONSTANT", "REFLECT", "EDGE"]',
                         "mode is CONSTANT, REFLECT or EDGE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1189",
+                        "schemas/known_layers.yaml:1199",
                         'mode == "CONSTANT" or constant_values == 0',
                         "constant_values is for CONSTANT",
                     ),
@@ -3955,16 +3955,16 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ExpandDimsND": Entry(
-        "schemas/known_layers.yaml:732",
+        "schemas/known_layers.yaml:742",
         (
             Way(
-                "schemas/known_layers.yaml:734",
+                "schemas/known_layers.yaml:744",
                 rewrite="tops[0] = Unsqueeze(bottom, axes=add(places, [i for i in range(len(places))]))",
                 let=(("places", "[a if a >= 0 else a + bottom.rank + 1 for a in axis]"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:735", "len(axis) > 0", "axis is due"),
+                    Condition("schemas/known_layers.yaml:745", "len(axis) > 0", "axis is due"),
                     Condition(
-                        "schemas/known_layers.yaml:736",
+                        "schemas/known_layers.yaml:746",
                         "all([places[i] <= places[i + 1] for i in range(len(places) - 1)])",
                         "axis must rise",
                     ),
@@ -3973,29 +3973,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2555",
+        "schemas/known_layers.yaml:2565",
         (
             Way(
-                "schemas/known_layers.yaml:2557",
+                "schemas/known_layers.yaml:2567",
                 rewrite="tops[0] = Squeeze(bottom, axes=axis)",
-                conditions=(Condition("schemas/known_layers.yaml:2558", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2568", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "StridedSlice": Entry(
-        "schemas/known_layers.yaml:2592",
+        "schemas/known_layers.yaml:2602",
         (
             Way(
-                "schemas/known_layers.yaml:2594",
+                "schemas/known_layers.yaml:2604",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=end, axes=axes, steps=strides if len(strides) > 0 else ones(len(axes)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2595",
+                        "schemas/known_layers.yaml:2605",
                         "len(axes) > 0 and len(begin) == len(axes) and len(end) == len(axes) and len(strides) in [0, len(axes)]",
                         "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2596",
+                        "schemas/known_layers.yaml:2606",
                         "min(begin) >= 0",
                         "begin is counted from the front",
                     ),
@@ -4004,22 +4004,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Piece": Entry(
-        "schemas/known_layers.yaml:1553",
+        "schemas/known_layers.yaml:1563",
         (
             Way(
-                "schemas/known_layers.yaml:1555",
+                "schemas/known_layers.yaml:1565",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=ends, axes=[i for i in range(bottom.rank)])",
                 let=(
                     ("ends", "[b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape)]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1556",
+                        "schemas/known_layers.yaml:1566",
                         "len(begin) == bottom.rank and len(size) == bottom.rank",
                         "begin and size are due for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1557",
+                        "schemas/known_layers.yaml:1567",
                         "min(begin) >= 0 and all([n > 0 or n == -1 for n in size])",
                         "begin is not negative, size is positive, or -1 for all that is left",
                     ),
@@ -4028,10 +4028,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:769",
+        "schemas/known_layers.yaml:779",
         (
             Way(
-                "schemas/known_layers.yaml:771",
+                "schemas/known_layers.yaml:781",
                 rewrite="tops[0] = Gemm(bottoms[0], bottoms[1], bottoms[2], alpha=alpha, beta=beta, transA=transA, transB=transB)",
                 let=(
                     ("rows", "bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]"),
@@ -4039,17 +4039,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:775",
+                        "schemas/known_layers.yaml:785",
                         "len(bottoms) == 3 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices and what is added are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:776",
+                        "schemas/known_layers.yaml:786",
                         "transA <= 1 and transB <= 1",
                         "transA and transB are 0 or 1",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:777",
+                        "schemas/known_layers.yaml:787",
                         "bottoms[2].shape in [[rows, columns], [rows, 1], [1, columns], [1]]",
                         "what is added has the shape of the product, one of its sides, or is one number",
                     ),
@@ -4058,95 +4058,95 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1952",
+        "schemas/known_layers.yaml:1962",
         (
             Way(
-                "schemas/known_layers.yaml:1954",
+                "schemas/known_layers.yaml:1964",
                 rewrite="tops[0] = ReduceL1(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1955", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1965", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1968",
+        "schemas/known_layers.yaml:1978",
         (
             Way(
-                "schemas/known_layers.yaml:1970",
+                "schemas/known_layers.yaml:1980",
                 rewrite="tops[0] = ReduceL2(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1971", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:1981", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceLogsumexp": Entry(
-        "schemas/known_layers.yaml:2000",
+        "schemas/known_layers.yaml:2010",
         (
             Way(
-                "schemas/known_layers.yaml:2002",
+                "schemas/known_layers.yaml:2012",
                 rewrite="tops[0] = ReduceLogSumExp(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2003", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2013", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:812",
+        "schemas/known_layers.yaml:822",
         (
             Way(
-                "schemas/known_layers.yaml:814",
+                "schemas/known_layers.yaml:824",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "ThresholdedReLU": Entry(
-        "schemas/known_layers.yaml:2690",
+        "schemas/known_layers.yaml:2700",
         (
             Way(
-                "schemas/known_layers.yaml:2691",
+                "schemas/known_layers.yaml:2701",
                 rewrite="tops[0] = ThresholdedRelu(bottom, alpha=alpha)",
             ),
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2398",
+        "schemas/known_layers.yaml:2408",
         (
             Way(
-                "schemas/known_layers.yaml:2400",
+                "schemas/known_layers.yaml:2410",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:2401", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2411", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1040",
+        "schemas/known_layers.yaml:1050",
         (
             Way(
-                "schemas/known_layers.yaml:1042",
+                "schemas/known_layers.yaml:1052",
                 rewrite="tops[0] = LpNormalization(bottom, axis=axis_of(axis[0], bottom.rank), p=p)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1043", "len(axis) == 1", "one axis is due"),
-                    Condition("schemas/known_layers.yaml:1044", "p in [1, 2]", "p is 1 or 2"),
+                    Condition("schemas/known_layers.yaml:1053", "len(axis) == 1", "one axis is due"),
+                    Condition("schemas/known_layers.yaml:1054", "p in [1, 2]", "p is 1 or 2"),
                 ),
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1112",
+        "schemas/known_layers.yaml:1122",
         (
             Way(
-                "schemas/known_layers.yaml:1114",
+                "schemas/known_layers.yaml:1124",
                 rewrite="a = Transpose(bottoms[0], perm=swap) if transpose_a else bottoms[0]\nb = Transpose(bottoms[1], perm=swap) if transpose_b else bottoms[1]\ntops[0] = MatMul(a, b)",
                 let=(
                     ("swap", "[i for i in range(bottoms[0].rank - 2)] + [bottoms[0].rank - 1, bottoms[0].rank - 2]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1115",
+                        "schemas/known_layers.yaml:1125",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank >= 2",
                         "two bottoms with as many axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1116",
+                        "schemas/known_layers.yaml:1126",
                         "bottoms[0].shape[:bottoms[0].rank - 2] == bottoms[1].shape[:bottoms[1].rank - 2]",
                         "the batches must be equal",
                     ),
@@ -4155,14 +4155,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "GatherV2": Entry(
-        "schemas/known_layers.yaml:759",
+        "schemas/known_layers.yaml:769",
         (
             Way(
-                "schemas/known_layers.yaml:761",
+                "schemas/known_layers.yaml:771",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=axis_of(axis, bottoms[0].rank))',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:762",
+                        "schemas/known_layers.yaml:772",
                         "len(bottoms) == 2 and not batch_flag",
                         "two bottoms are due, data and indices; batch_flag is not known",
                     ),
@@ -4171,28 +4171,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ScaledTanH": Entry(
-        "schemas/known_layers.yaml:2471",
+        "schemas/known_layers.yaml:2481",
         (
             Way(
-                "schemas/known_layers.yaml:2473",
+                "schemas/known_layers.yaml:2483",
                 rewrite="tops[0] = Mul(Tanh(Mul(bottom, beta)), alpha)",
             ),
         ),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:1027",
+        "schemas/known_layers.yaml:1037",
         (
             Way(
-                "schemas/known_layers.yaml:1029",
+                "schemas/known_layers.yaml:1039",
                 rewrite="tops[0] = LogSoftmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "LayerNorm": Entry(
-        "schemas/known_layers.yaml:1004",
+        "schemas/known_layers.yaml:1014",
         (
             Way(
-                "schemas/known_layers.yaml:1006",
+                "schemas/known_layers.yaml:1016",
                 rewrite="tops[0] = LayerNormalization(bottom, factor, offset, axis=1, epsilon=eps)",
                 let=(
                     ("own", "bottom.shape[1:]"),
@@ -4201,7 +4201,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1007",
+                        "schemas/known_layers.yaml:1017",
                         "len(blobs) == (2 if elementwise_affine else 0)",
                         "elementwise_affine and the number of blobs do not fit",
                     ),
@@ -4210,19 +4210,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         (
             Way(
-                "schemas/known_layers.yaml:2450",
+                "schemas/known_layers.yaml:2460",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2452",
+                        "schemas/known_layers.yaml:2462",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2453",
+                        "schemas/known_layers.yaml:2463",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

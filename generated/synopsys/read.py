@@ -319,7 +319,7 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (schemas/known_layers.yaml:647)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:652)."""
     bottom = r.one_bottom()
     dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
     scale_train = param.scale_train if param.scale_train is not None else True
@@ -723,7 +723,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1620")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1630")
     if round_mode == "FLOOR" and param.ceil_mode is None:
         if ceil_mode:
             raise Refused(
@@ -914,7 +914,7 @@ def read_reshape(r: Read, param: layers.Reshape) -> None:
     r.top(
         0,
         r.value(
-            hub.Reshape(shape=lib.caffe_reshape(bottom.shape, shape.dim, axis, num_axes)),
+            hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, axis, num_axes)),
             (bottom,),
         ),
     )
@@ -1121,7 +1121,7 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2674)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2684)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
@@ -1214,54 +1214,54 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_div(r: Read, param: layers.Div) -> None:
-    """What layer Div computes (schemas/known_layers.yaml:717)."""
+    """What layer Div computes (schemas/known_layers.yaml:727)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:720")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:730")
     r.top(0, r.value(hub.Div(), (bottoms[0], bottoms[1])))
 
 
 def read_floor(r: Read, param: layers.Floor) -> None:
-    """What layer Floor computes (schemas/known_layers.yaml:750)."""
+    """What layer Floor computes (schemas/known_layers.yaml:760)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Floor(), (bottom,)))
 
 
 def read_hard_swish(r: Read, param: layers.HardSwish) -> None:
-    """What layer HardSwish computes (schemas/known_layers.yaml:834)."""
+    """What layer HardSwish computes (schemas/known_layers.yaml:844)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_maximum(r: Read, param: layers.Maximum) -> None:
-    """What layer Maximum computes (schemas/known_layers.yaml:1155)."""
+    """What layer Maximum computes (schemas/known_layers.yaml:1165)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1158")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1168")
     r.top(0, r.value(hub.Max(), (bottoms[0], bottoms[1])))
 
 
 def read_minimum(r: Read, param: layers.Minimum) -> None:
-    """What layer Minimum computes (schemas/known_layers.yaml:1168)."""
+    """What layer Minimum computes (schemas/known_layers.yaml:1178)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1171")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1181")
     r.top(0, r.value(hub.Min(), (bottoms[0], bottoms[1])))
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2171)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2181)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2175")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2185")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2176")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2186")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2177")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2187")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1269,9 +1269,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2188")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2198")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2188")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2198")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1281,43 +1281,43 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2171")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2181")
 
 
 def read_round(r: Read, param: layers.Round) -> None:
-    """What layer Round computes (schemas/known_layers.yaml:2462)."""
+    """What layer Round computes (schemas/known_layers.yaml:2472)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Round(), (bottom,)))
 
 
 def read_sin(r: Read, param: layers.Sin) -> None:
-    """What layer Sin computes (schemas/known_layers.yaml:2517)."""
+    """What layer Sin computes (schemas/known_layers.yaml:2527)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sin(), (bottom,)))
 
 
 def read_softplus(r: Read, param: layers.Softplus) -> None:
-    """What layer Softplus computes (schemas/known_layers.yaml:2524)."""
+    """What layer Softplus computes (schemas/known_layers.yaml:2534)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softplus(), (bottom,)))
 
 
 def read_softsign(r: Read, param: layers.Softsign) -> None:
-    """What layer Softsign computes (schemas/known_layers.yaml:2531)."""
+    """What layer Softsign computes (schemas/known_layers.yaml:2541)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softsign(), (bottom,)))
 
 
 def read_sub(r: Read, param: layers.Sub) -> None:
-    """What layer Sub computes (schemas/known_layers.yaml:2611)."""
+    """What layer Sub computes (schemas/known_layers.yaml:2621)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2614")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2624")
     r.top(0, r.value(hub.Sub(), (bottoms[0], bottoms[1])))
 
 
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:944)."""
+    """What layer Interp computes (schemas/known_layers.yaml:954)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1328,27 +1328,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     full_zoom_factor = param.full_zoom_factor if param.full_zoom_factor is not None else 1
     align_corners = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:955")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:965")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:956")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:966")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:956")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:966")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:957")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:967")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:958")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:958")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:958")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:959")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:969")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:960")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:970")
     part = (
         r.value(
             hub.Slice(
@@ -1376,14 +1376,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2499)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2509)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2507")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2507")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1396,7 +1396,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2933)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:2943)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1408,12 +1408,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2936",
+            "schemas/known_layers.yaml:2946",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2936",
+            "schemas/known_layers.yaml:2946",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1421,10 +1421,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2937",
+            "schemas/known_layers.yaml:2947",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2938")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2948")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1441,16 +1441,16 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1534)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1544)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1539")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1549")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1293)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1303)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1458,9 +1458,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = param.add_eps_before_sqrt if param.add_eps_before_sqrt is not None else True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1299")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1309")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1301")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1311")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1493,13 +1493,13 @@ def read_depth_to_space(r: Read, param: layers.DepthToSpace) -> None:
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2787)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2797)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2790")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2800")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2790")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2800")
     s = float(stride)
     r.top(
         0,
@@ -1516,7 +1516,7 @@ def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
 
 
 def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -> None:
-    """What layer ResizeNearestNeighbor computes (schemas/known_layers.yaml:2341)."""
+    """What layer ResizeNearestNeighbor computes (schemas/known_layers.yaml:2351)."""
     bottom = r.one_bottom()
     align_corners = param.align_corners if param.align_corners is not None else False
     output_height = param.output_height if param.output_height is not None else 0
@@ -1526,15 +1526,15 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
     scale_width = param.scale_width if param.scale_width is not None else 1.0
     half_pixel_centers = param.half_pixel_centers if param.half_pixel_centers is not None else False
     if bottom.rank != 4:
-        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2344")
+        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2354")
     if not (data_format == "NCHW" or data_format == "NHWC"):
-        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2344")
+        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2354")
     if (align_corners and half_pixel_centers):
-        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2345")
+        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2355")
     first = 2 if data_format == "NCHW" else 1
     sizes = (output_height if param.output_height is not None else int(bottom.shape[first] * scale_height), output_width if param.output_width is not None else int(bottom.shape[first + 1] * scale_width))
     if not min(sizes) > 1:
-        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2346")
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2356")
     if align_corners:
         r.top(
             0,
@@ -1580,40 +1580,40 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2341")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2351")
 
 
 def read_space_to_depth(r: Read, param: layers.SpaceToDepth) -> None:
-    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2540)."""
+    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2550)."""
     bottom = r.one_bottom()
     block_size = param.block_size if param.block_size is not None else 0
     data_format = param.data_format if param.data_format is not None else "NHWC"
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs",
-            "schemas/known_layers.yaml:2543",
+            "schemas/known_layers.yaml:2553",
         )
     r.top(0, r.value(hub.SpaceToDepth(blocksize=block_size), (bottom,)))
 
 
 def read_pad(r: Read, param: layers.Pad) -> None:
-    """What layer Pad computes (schemas/known_layers.yaml:1388)."""
+    """What layer Pad computes (schemas/known_layers.yaml:1398)."""
     bottom = r.one_bottom()
     paddings = param.paddings
     constant_values = param.constant_values if param.constant_values is not None else 0.0
     if len(paddings) != 2 * bottom.rank:
-        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1391")
+        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1401")
     begins = tuple(paddings[2 * i] for i in range(bottom.rank))
     ends = tuple(paddings[2 * i + 1] for i in range(bottom.rank))
     r.top(0, r.value(hub.Pad(pads=begins + ends, constant_value=constant_values), (bottom,)))
 
 
 def read_stack(r: Read, param: layers.Stack) -> None:
-    """What layer Stack computes (schemas/known_layers.yaml:2571)."""
+    """What layer Stack computes (schemas/known_layers.yaml:2581)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     if not all(tuple(b.shape == bottoms[0].shape for b in bottoms)):
-        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2574")
+        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2584")
     along = lib.axis_of(axis, bottoms[0].rank + 1)
     r.top(
         0,
@@ -1625,7 +1625,7 @@ def read_stack(r: Read, param: layers.Stack) -> None:
 
 
 def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
-    """What layer ResizeBilinear computes (schemas/known_layers.yaml:2300)."""
+    """What layer ResizeBilinear computes (schemas/known_layers.yaml:2310)."""
     bottom = r.one_bottom()
     align_corners = param.align_corners if param.align_corners is not None else False
     output_height = param.output_height if param.output_height is not None else 0
@@ -1638,18 +1638,18 @@ def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
     if bottom.rank != 4:
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:2303",
+            "schemas/known_layers.yaml:2313",
         )
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:2303",
+            "schemas/known_layers.yaml:2313",
         )
     if ((align_corners and half_pixel_centers) or (align_corners and pytorch_half_pixel) or (half_pixel_centers and pytorch_half_pixel)):
-        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2304")
+        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2314")
     sizes = (output_height if param.output_height is not None else int(bottom.shape[2] * scale_height), output_width if param.output_width is not None else int(bottom.shape[3] * scale_width))
     if not min(sizes) > 1:
-        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2306")
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2316")
     if align_corners or half_pixel_centers or pytorch_half_pixel:
         r.top(
             0,
@@ -1678,61 +1678,61 @@ def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2300")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2310")
 
 
 def read_reduce_sum(r: Read, param: layers.ReduceSum) -> None:
-    """What layer ReduceSum computes (schemas/known_layers.yaml:2080)."""
+    """What layer ReduceSum computes (schemas/known_layers.yaml:2090)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2083")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2093")
     r.top(0, r.value(hub.ReduceSum(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_max(r: Read, param: layers.ReduceMax) -> None:
-    """What layer ReduceMax computes (schemas/known_layers.yaml:2016)."""
+    """What layer ReduceMax computes (schemas/known_layers.yaml:2026)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2019")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2029")
     r.top(0, r.value(hub.ReduceMax(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_min(r: Read, param: layers.ReduceMin) -> None:
-    """What layer ReduceMin computes (schemas/known_layers.yaml:2048)."""
+    """What layer ReduceMin computes (schemas/known_layers.yaml:2058)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2051")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2061")
     r.top(0, r.value(hub.ReduceMin(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_prod(r: Read, param: layers.ReduceProd) -> None:
-    """What layer ReduceProd computes (schemas/known_layers.yaml:2064)."""
+    """What layer ReduceProd computes (schemas/known_layers.yaml:2074)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2067")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2077")
     r.top(0, r.value(hub.ReduceProd(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_mean(r: Read, param: layers.ReduceMean) -> None:
-    """What layer ReduceMean computes (schemas/known_layers.yaml:2032)."""
+    """What layer ReduceMean computes (schemas/known_layers.yaml:2042)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2035")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2045")
     r.top(0, r.value(hub.ReduceMean(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_se_lu(r: Read, param: layers.SeLU) -> None:
-    """What layer SeLU computes (schemas/known_layers.yaml:2486)."""
+    """What layer SeLU computes (schemas/known_layers.yaml:2496)."""
     bottom = r.one_bottom()
     lambda_ = param.lambda_ if param.lambda_ is not None else 1.05070102
     alpha = param.alpha if param.alpha is not None else 1.67326319
@@ -1740,16 +1740,16 @@ def read_se_lu(r: Read, param: layers.SeLU) -> None:
 
 
 def read_unstack(r: Read, param: layers.Unstack) -> None:
-    """What layer Unstack computes (schemas/known_layers.yaml:2730)."""
+    """What layer Unstack computes (schemas/known_layers.yaml:2740)."""
     tops = r.tops
     bottom = r.one_bottom()
     num = param.num if param.num is not None else 0
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
     if num not in (0, bottom.shape[along]):
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2735")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2745")
     if len(tops) != bottom.shape[along]:
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2735")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2745")
     r.all_tops(
         [r.value(
             hub.Squeeze(axes=(along,)),
@@ -1759,17 +1759,17 @@ def read_unstack(r: Read, param: layers.Unstack) -> None:
 
 
 def read_mirror_pad(r: Read, param: layers.MirrorPad) -> None:
-    """What layer MirrorPad computes (schemas/known_layers.yaml:1184)."""
+    """What layer MirrorPad computes (schemas/known_layers.yaml:1194)."""
     bottom = r.one_bottom()
     paddings = param.paddings
     constant_values = param.constant_values if param.constant_values is not None else 0.0
     mode = param.mode if param.mode is not None else "CONSTANT"
     if len(paddings) != 2 * bottom.rank:
-        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1187")
+        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1197")
     if mode not in ("CONSTANT", "REFLECT", "EDGE"):
-        raise Refused("mode is CONSTANT, REFLECT or EDGE", "schemas/known_layers.yaml:1188")
+        raise Refused("mode is CONSTANT, REFLECT or EDGE", "schemas/known_layers.yaml:1198")
     if not (mode == "CONSTANT" or constant_values == 0):
-        raise Refused("constant_values is for CONSTANT", "schemas/known_layers.yaml:1189")
+        raise Refused("constant_values is for CONSTANT", "schemas/known_layers.yaml:1199")
     begins = tuple(paddings[2 * i] for i in range(bottom.rank))
     ends = tuple(paddings[2 * i + 1] for i in range(bottom.rank))
     how = "constant" if mode == "CONSTANT" else "edge" if mode == "EDGE" else "reflect"
@@ -1777,14 +1777,14 @@ def read_mirror_pad(r: Read, param: layers.MirrorPad) -> None:
 
 
 def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
-    """What layer ExpandDimsND computes (schemas/known_layers.yaml:732)."""
+    """What layer ExpandDimsND computes (schemas/known_layers.yaml:742)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:735")
+        raise Refused("axis is due", "schemas/known_layers.yaml:745")
     places = tuple(a if a >= 0 else a + bottom.rank + 1 for a in axis)
     if not all(tuple(places[i] <= places[i + 1] for i in range(len(places) - 1))):
-        raise Refused("axis must rise", "schemas/known_layers.yaml:736")
+        raise Refused("axis must rise", "schemas/known_layers.yaml:746")
     r.top(
         0,
         r.value(
@@ -1795,16 +1795,16 @@ def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
 
 
 def read_squeeze(r: Read, param: layers.Squeeze) -> None:
-    """What layer Squeeze computes (schemas/known_layers.yaml:2555)."""
+    """What layer Squeeze computes (schemas/known_layers.yaml:2565)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2558")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2568")
     r.top(0, r.value(hub.Squeeze(axes=axis), (bottom,)))
 
 
 def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
-    """What layer StridedSlice computes (schemas/known_layers.yaml:2592)."""
+    """What layer StridedSlice computes (schemas/known_layers.yaml:2602)."""
     bottom = r.one_bottom()
     begin = param.begin
     end = param.end
@@ -1813,25 +1813,25 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
     if not len(axes) > 0:
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2595",
+            "schemas/known_layers.yaml:2605",
         )
     if len(begin) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2595",
+            "schemas/known_layers.yaml:2605",
         )
     if len(end) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2595",
+            "schemas/known_layers.yaml:2605",
         )
     if len(strides) not in (0, len(axes)):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2595",
+            "schemas/known_layers.yaml:2605",
         )
     if not min(begin) >= 0:
-        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2596")
+        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2606")
     r.top(
         0,
         r.value(
@@ -1847,23 +1847,23 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
 
 
 def read_piece(r: Read, param: layers.Piece) -> None:
-    """What layer Piece computes (schemas/known_layers.yaml:1553)."""
+    """What layer Piece computes (schemas/known_layers.yaml:1563)."""
     bottom = r.one_bottom()
     begin = param.begin
     size = param.size
     if len(begin) != bottom.rank:
-        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1556")
+        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1566")
     if len(size) != bottom.rank:
-        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1556")
+        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1566")
     if not min(begin) >= 0:
         raise Refused(
             "begin is not negative, size is positive, or -1 for all that is left",
-            "schemas/known_layers.yaml:1557",
+            "schemas/known_layers.yaml:1567",
         )
     if not all(tuple(n > 0 or n == -1 for n in size)):
         raise Refused(
             "begin is not negative, size is positive, or -1 for all that is left",
-            "schemas/known_layers.yaml:1557",
+            "schemas/known_layers.yaml:1567",
         )
     ends = tuple(b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape, strict=True))
     r.top(
@@ -1876,28 +1876,28 @@ def read_piece(r: Read, param: layers.Piece) -> None:
 
 
 def read_gemm(r: Read, param: layers.Gemm) -> None:
-    """What layer Gemm computes (schemas/known_layers.yaml:769)."""
+    """What layer Gemm computes (schemas/known_layers.yaml:779)."""
     bottoms = r.bottoms
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 1.0
     transA = param.transA if param.transA is not None else 0
     transB = param.transB if param.transB is not None else 0
     if len(bottoms) != 3:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:775")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:785")
     if bottoms[0].rank != 2:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:775")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:785")
     if bottoms[1].rank != 2:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:775")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:785")
     if not transA <= 1:
-        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:776")
+        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:786")
     if not transB <= 1:
-        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:776")
+        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:786")
     rows = bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]
     columns = bottoms[1].shape[0] if transB == 1 else bottoms[1].shape[1]
     if bottoms[2].shape not in ((rows, columns), (rows, 1), (1, columns), (1,)):
         raise Refused(
             "what is added has the shape of the product, one of its sides, or is one number",
-            "schemas/known_layers.yaml:777",
+            "schemas/known_layers.yaml:787",
         )
     r.top(
         0,
@@ -1909,37 +1909,37 @@ def read_gemm(r: Read, param: layers.Gemm) -> None:
 
 
 def read_reduce_l1(r: Read, param: layers.ReduceL1) -> None:
-    """What layer ReduceL1 computes (schemas/known_layers.yaml:1952)."""
+    """What layer ReduceL1 computes (schemas/known_layers.yaml:1962)."""
     bottom = r.one_bottom()
     axes = param.axes
     keepdims = param.keepdims if param.keepdims is not None else 1
     if not len(axes) > 0:
-        raise Refused("axes is due", "schemas/known_layers.yaml:1955")
+        raise Refused("axes is due", "schemas/known_layers.yaml:1965")
     r.top(0, r.value(hub.ReduceL1(axes=axes, keepdims=1 if keepdims == 1 else 0), (bottom,)))
 
 
 def read_reduce_l2(r: Read, param: layers.ReduceL2) -> None:
-    """What layer ReduceL2 computes (schemas/known_layers.yaml:1968)."""
+    """What layer ReduceL2 computes (schemas/known_layers.yaml:1978)."""
     bottom = r.one_bottom()
     axes = param.axes
     keepdims = param.keepdims if param.keepdims is not None else 1
     if not len(axes) > 0:
-        raise Refused("axes is due", "schemas/known_layers.yaml:1971")
+        raise Refused("axes is due", "schemas/known_layers.yaml:1981")
     r.top(0, r.value(hub.ReduceL2(axes=axes, keepdims=1 if keepdims == 1 else 0), (bottom,)))
 
 
 def read_reduce_logsumexp(r: Read, param: layers.ReduceLogsumexp) -> None:
-    """What layer ReduceLogsumexp computes (schemas/known_layers.yaml:2000)."""
+    """What layer ReduceLogsumexp computes (schemas/known_layers.yaml:2010)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2003")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2013")
     r.top(0, r.value(hub.ReduceLogSumExp(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
-    """What layer HardSigmoid computes (schemas/known_layers.yaml:812)."""
+    """What layer HardSigmoid computes (schemas/known_layers.yaml:822)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.2
     beta = param.beta if param.beta is not None else 0.5
@@ -1947,18 +1947,18 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_thresholded_re_lu(r: Read, param: layers.ThresholdedReLU) -> None:
-    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2690)."""
+    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2700)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     r.top(0, r.value(hub.ThresholdedRelu(alpha=alpha), (bottom,)))
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2398)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2408)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2401")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2411")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -1975,28 +1975,28 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_lp_normalization(r: Read, param: layers.LpNormalization) -> None:
-    """What layer LpNormalization computes (schemas/known_layers.yaml:1040)."""
+    """What layer LpNormalization computes (schemas/known_layers.yaml:1050)."""
     bottom = r.one_bottom()
     axis = param.axis
     p = param.p if param.p is not None else 2
     if len(axis) != 1:
-        raise Refused("one axis is due", "schemas/known_layers.yaml:1043")
+        raise Refused("one axis is due", "schemas/known_layers.yaml:1053")
     if p not in (1, 2):
-        raise Refused("p is 1 or 2", "schemas/known_layers.yaml:1044")
+        raise Refused("p is 1 or 2", "schemas/known_layers.yaml:1054")
     r.top(0, r.value(hub.LpNormalization(axis=lib.axis_of(axis[0], bottom.rank), p=p), (bottom,)))
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:1112)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:1122)."""
     bottoms = r.bottoms
     transpose_a = param.transpose_a if param.transpose_a is not None else False
     transpose_b = param.transpose_b if param.transpose_b is not None else False
     if len(bottoms) != 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1115")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1125")
     if not bottoms[0].rank == bottoms[1].rank >= 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1115")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1125")
     if bottoms[0].shape[: bottoms[0].rank - 2] != bottoms[1].shape[: bottoms[1].rank - 2]:
-        raise Refused("the batches must be equal", "schemas/known_layers.yaml:1116")
+        raise Refused("the batches must be equal", "schemas/known_layers.yaml:1126")
     swap = tuple(i for i in range(bottoms[0].rank - 2)) + (bottoms[0].rank - 1, bottoms[0].rank - 2)
     a = r.value(hub.Transpose(perm=swap), (bottoms[0],)) if transpose_a else bottoms[0]
     b = r.value(hub.Transpose(perm=swap), (bottoms[1],)) if transpose_b else bottoms[1]
@@ -2004,19 +2004,19 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
-    """What layer GatherV2 computes (schemas/known_layers.yaml:759)."""
+    """What layer GatherV2 computes (schemas/known_layers.yaml:769)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     batch_flag = param.batch_flag if param.batch_flag is not None else False
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due, data and indices; batch_flag is not known",
-            "schemas/known_layers.yaml:762",
+            "schemas/known_layers.yaml:772",
         )
     if batch_flag:
         raise Refused(
             "two bottoms are due, data and indices; batch_flag is not known",
-            "schemas/known_layers.yaml:762",
+            "schemas/known_layers.yaml:772",
         )
     r.top(
         0,
@@ -2028,7 +2028,7 @@ def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
 
 
 def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
-    """What layer ScaledTanH computes (schemas/known_layers.yaml:2471)."""
+    """What layer ScaledTanH computes (schemas/known_layers.yaml:2481)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.0
     beta = param.beta if param.beta is not None else 0.0
@@ -2036,14 +2036,14 @@ def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
 
 
 def read_log_softmax(r: Read, param: layers.LogSoftmax) -> None:
-    """What layer LogSoftmax computes (schemas/known_layers.yaml:1027)."""
+    """What layer LogSoftmax computes (schemas/known_layers.yaml:1037)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     r.top(0, r.value(hub.LogSoftmax(axis=lib.axis_of(axis, bottom.rank)), (bottom,)))
 
 
 def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
-    """What layer LayerNorm computes (schemas/known_layers.yaml:1004)."""
+    """What layer LayerNorm computes (schemas/known_layers.yaml:1014)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     eps = param.eps if param.eps is not None else 1e-05
@@ -2051,7 +2051,7 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
     if len(blobs) != (2 if elementwise_affine else 0):
         raise Refused(
             "elementwise_affine and the number of blobs do not fit",
-            "schemas/known_layers.yaml:1007",
+            "schemas/known_layers.yaml:1017",
         )
     own = bottom.shape[1:]
     factor = lib.in_shape(blobs[0], own) if elementwise_affine else lib.full(own, 1.0)
@@ -2060,17 +2060,17 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2448)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2458)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2452")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2462")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2453")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2463")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2453")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2463")
     r.top(
         0,
         r.value(
@@ -3074,7 +3074,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Dropout": Reader(
         read_dropout,
-        "schemas/known_layers.yaml:647",
+        "schemas/known_layers.yaml:652",
         ("dropout_ratio", "scale_train"),
         ("dropout_ratio",),
     ),
@@ -3215,7 +3215,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2674", ("beta",), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2684", ("beta",), ()),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:227", ("min", "max"), ()),
     "Add": Reader(read_add, "schemas/known_layers.yaml:4", (), ()),
     "Atan": Reader(read_atan, "schemas/known_layers.yaml:17", (), ()),
@@ -3241,20 +3241,20 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Div": Reader(read_div, "schemas/known_layers.yaml:717", (), ()),
-    "Floor": Reader(read_floor, "schemas/known_layers.yaml:750", (), ()),
-    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:834", (), ()),
-    "Maximum": Reader(read_maximum, "schemas/known_layers.yaml:1155", (), ()),
-    "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:1168", (), ()),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2171", ("stride", "reverse"), ()),
-    "Round": Reader(read_round, "schemas/known_layers.yaml:2462", (), ()),
-    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2517", (), ()),
-    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2524", (), ()),
-    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2531", (), ()),
-    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2611", (), ()),
+    "Div": Reader(read_div, "schemas/known_layers.yaml:727", (), ()),
+    "Floor": Reader(read_floor, "schemas/known_layers.yaml:760", (), ()),
+    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:844", (), ()),
+    "Maximum": Reader(read_maximum, "schemas/known_layers.yaml:1165", (), ()),
+    "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:1178", (), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2181", ("stride", "reverse"), ()),
+    "Round": Reader(read_round, "schemas/known_layers.yaml:2472", (), ()),
+    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2527", (), ()),
+    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2534", (), ()),
+    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2541", (), ()),
+    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2621", (), ()),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:944",
+        "schemas/known_layers.yaml:954",
         (
             "height",
             "width",
@@ -3266,17 +3266,17 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2499", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2509", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2933",
+        "schemas/known_layers.yaml:2943",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1534", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1544", ("order",), ()),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         ("across_spatial", "channel_shared", "eps", "add_eps_before_sqrt"),
         ("scale_filler",),
     ),
@@ -3286,10 +3286,10 @@ READERS: Final[Mapping[str, Reader]] = {
         ("block_size", "data_format"),
         (),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2787", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2797", ("stride",), ()),
     "ResizeNearestNeighbor": Reader(
         read_resize_nearest_neighbor,
-        "schemas/known_layers.yaml:2341",
+        "schemas/known_layers.yaml:2351",
         (
             "align_corners",
             "output_height",
@@ -3303,15 +3303,15 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "SpaceToDepth": Reader(
         read_space_to_depth,
-        "schemas/known_layers.yaml:2540",
+        "schemas/known_layers.yaml:2550",
         ("block_size", "data_format"),
         (),
     ),
-    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1388", ("paddings", "constant_values"), ()),
-    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2571", ("axis",), ()),
+    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1398", ("paddings", "constant_values"), ()),
+    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2581", ("axis",), ()),
     "ResizeBilinear": Reader(
         read_resize_bilinear,
-        "schemas/known_layers.yaml:2300",
+        "schemas/known_layers.yaml:2310",
         (
             "align_corners",
             "output_height",
@@ -3324,54 +3324,54 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ReduceSum": Reader(read_reduce_sum, "schemas/known_layers.yaml:2080", ("axis", "keepdims"), ()),
-    "ReduceMax": Reader(read_reduce_max, "schemas/known_layers.yaml:2016", ("axis", "keepdims"), ()),
-    "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:2048", ("axis", "keepdims"), ()),
-    "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:2064", ("axis", "keepdims"), ()),
-    "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:2032", ("axis", "keepdims"), ()),
-    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:2486", ("lambda", "alpha"), ()),
-    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2730", ("num", "axis"), ()),
+    "ReduceSum": Reader(read_reduce_sum, "schemas/known_layers.yaml:2090", ("axis", "keepdims"), ()),
+    "ReduceMax": Reader(read_reduce_max, "schemas/known_layers.yaml:2026", ("axis", "keepdims"), ()),
+    "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:2058", ("axis", "keepdims"), ()),
+    "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:2074", ("axis", "keepdims"), ()),
+    "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:2042", ("axis", "keepdims"), ()),
+    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:2496", ("lambda", "alpha"), ()),
+    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2740", ("num", "axis"), ()),
     "MirrorPad": Reader(
         read_mirror_pad,
-        "schemas/known_layers.yaml:1184",
+        "schemas/known_layers.yaml:1194",
         ("paddings", "constant_values", "mode"),
         (),
     ),
-    "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:732", ("axis",), ()),
-    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2555", ("axis",), ()),
+    "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:742", ("axis",), ()),
+    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2565", ("axis",), ()),
     "StridedSlice": Reader(
         read_strided_slice,
-        "schemas/known_layers.yaml:2592",
+        "schemas/known_layers.yaml:2602",
         ("begin", "end", "strides", "axes"),
         (),
     ),
-    "Piece": Reader(read_piece, "schemas/known_layers.yaml:1553", ("begin", "size"), ()),
+    "Piece": Reader(read_piece, "schemas/known_layers.yaml:1563", ("begin", "size"), ()),
     "Gemm": Reader(
         read_gemm,
-        "schemas/known_layers.yaml:769",
+        "schemas/known_layers.yaml:779",
         ("alpha", "beta", "transA", "transB"),
         (),
     ),
-    "ReduceL1": Reader(read_reduce_l1, "schemas/known_layers.yaml:1952", ("axes", "keepdims"), ()),
-    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1968", ("axes", "keepdims"), ()),
-    "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:2000", ("axis", "keepdims"), ()),
-    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:812", ("alpha", "beta"), ()),
-    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2690", ("alpha",), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2398", ("axis",), ()),
-    "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:1040", ("axis", "p"), ()),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1112", ("transpose_a", "transpose_b"), ()),
-    "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:759", ("axis", "batch_flag"), ()),
-    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:2471", ("alpha", "beta"), ()),
-    "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:1027", ("axis",), ()),
+    "ReduceL1": Reader(read_reduce_l1, "schemas/known_layers.yaml:1962", ("axes", "keepdims"), ()),
+    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1978", ("axes", "keepdims"), ()),
+    "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:2010", ("axis", "keepdims"), ()),
+    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:822", ("alpha", "beta"), ()),
+    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2700", ("alpha",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2408", ("axis",), ()),
+    "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:1050", ("axis", "p"), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1122", ("transpose_a", "transpose_b"), ()),
+    "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:769", ("axis", "batch_flag"), ()),
+    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:2481", ("alpha", "beta"), ()),
+    "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:1037", ("axis",), ()),
     "LayerNorm": Reader(
         read_layer_norm,
-        "schemas/known_layers.yaml:1004",
+        "schemas/known_layers.yaml:1014",
         ("eps", "elementwise_affine"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1623",
+        "schemas/known_layers.yaml:1633",
         (
             Way(
-                "schemas/known_layers.yaml:1624",
+                "schemas/known_layers.yaml:1634",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1624",
+                        "schemas/known_layers.yaml:1634",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1626",
+                        "schemas/known_layers.yaml:1636",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1008,18 +1008,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1639",
+        "schemas/known_layers.yaml:1649",
         (
             Way(
-                "schemas/known_layers.yaml:1640",
+                "schemas/known_layers.yaml:1650",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1640",
+                        "schemas/known_layers.yaml:1650",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1652",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1827,12 +1827,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1543",
+        "schemas/known_layers.yaml:1553",
         (
             Way(
-                "schemas/known_layers.yaml:1544",
+                "schemas/known_layers.yaml:1554",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1544", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1917,14 +1917,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1800",
+        "schemas/known_layers.yaml:1810",
         (
             Way(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1811",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1802",
+                        "schemas/known_layers.yaml:1812",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1933,17 +1933,31 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:616",
+        "schemas/known_layers.yaml:617",
         (
             Way(
-                "schemas/known_layers.yaml:617",
+                "schemas/known_layers.yaml:618",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:617", 'code in ("CORNER", "CENTER_SIZE")'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:618", 'code in ("CORNER", "CENTER_SIZE")'),
+                    Condition(
+                        "schemas/known_layers.yaml:620",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
             Way(
-                "schemas/known_layers.yaml:628",
+                "schemas/known_layers.yaml:631",
                 layers=("DetectionOutput",),
-                conditions=(Condition("schemas/known_layers.yaml:628", 'code == "CORNER_SIZE"'),),
+                conditions=(
+                    Condition("schemas/known_layers.yaml:631", 'code == "CORNER_SIZE"'),
+                    Condition(
+                        "schemas/known_layers.yaml:633",
+                        "not last_pixel",
+                        "right and bottom are a box's far edges here, not its last pixels",
+                    ),
+                ),
             ),
         ),
     ),
@@ -1958,11 +1972,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1312",
+                "schemas/known_layers.yaml:1322",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1312",
+                        "schemas/known_layers.yaml:1322",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1970,22 +1984,22 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1944",
-        (Way("schemas/known_layers.yaml:1945", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:1954",
+        (Way("schemas/known_layers.yaml:1955", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2456",
-        (Way("schemas/known_layers.yaml:2457", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2466",
+        (Way("schemas/known_layers.yaml:2467", layers=("ROIPooling",)),),
     ),
     "caffe.Proposal": Entry(
-        "schemas/known_layers.yaml:1885",
+        "schemas/known_layers.yaml:1895",
         (
             Way(
-                "schemas/known_layers.yaml:1886",
+                "schemas/known_layers.yaml:1896",
                 layers=("Proposal",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1897",
                         "min_size == int(min_size) and min_size >= 0",
                         "the smallest size is a whole number here",
                     ),
@@ -2268,10 +2282,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:647",
+        "schemas/known_layers.yaml:652",
         (
             Way(
-                "schemas/known_layers.yaml:649",
+                "schemas/known_layers.yaml:654",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2597,7 +2611,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1612",
+        "schemas/known_layers.yaml:1622",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2687,7 +2701,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1620",
+                "schemas/known_layers.yaml:1630",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2771,7 +2785,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "bvlc/mapping.yaml:2285",
-                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom.shape, shape.dim, axis, num_axes))",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, axis, num_axes))",
             ),
         ),
         witness="Caffe 1.0",
@@ -2943,14 +2957,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1534",
+        "schemas/known_layers.yaml:1544",
         (
             Way(
-                "schemas/known_layers.yaml:1536",
+                "schemas/known_layers.yaml:1546",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1539",
+                        "schemas/known_layers.yaml:1549",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2960,10 +2974,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1769",
+        "schemas/known_layers.yaml:1779",
         (
             Way(
-                "schemas/known_layers.yaml:1771",
+                "schemas/known_layers.yaml:1781",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2971,27 +2985,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1777",
+                        "schemas/known_layers.yaml:1787",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1779",
+                        "schemas/known_layers.yaml:1789",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1781",
+                        "schemas/known_layers.yaml:1791",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1783",
+                        "schemas/known_layers.yaml:1793",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1785",
+                        "schemas/known_layers.yaml:1795",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3005,7 +3019,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (
             Way(
                 "schemas/known_layers.yaml:593",
-                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
+                rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=nms_param.eta,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
                         "schemas/known_layers.yaml:596",
@@ -3024,20 +3038,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1293",
+        "schemas/known_layers.yaml:1303",
         (
             Way(
-                "schemas/known_layers.yaml:1295",
+                "schemas/known_layers.yaml:1305",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1299",
+                        "schemas/known_layers.yaml:1309",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1301",
+                        "schemas/known_layers.yaml:1311",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3069,14 +3083,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1937",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1939",
+                "schemas/known_layers.yaml:1949",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1941",
+                        "schemas/known_layers.yaml:1951",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3085,19 +3099,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2448",
+        "schemas/known_layers.yaml:2458",
         (
             Way(
-                "schemas/known_layers.yaml:2450",
+                "schemas/known_layers.yaml:2460",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2452",
+                        "schemas/known_layers.yaml:2462",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2453",
+                        "schemas/known_layers.yaml:2463",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3106,28 +3120,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Proposal": Entry(
-        "schemas/known_layers.yaml:1873",
+        "schemas/known_layers.yaml:1883",
         (
             Way(
-                "schemas/known_layers.yaml:1880",
+                "schemas/known_layers.yaml:1890",
                 rewrite="tops[0] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1880", "len(tops) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:1890", "len(tops) == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:1882",
+                "schemas/known_layers.yaml:1892",
                 rewrite="tops[0], tops[1] = caffe.Proposal(*bottoms, stride=feat_stride, base_size=base_size, ratios=ratio, scales=scale, min_size=float(min_size), pre_nms_top_n=pre_nms_topn, post_nms_top_n=post_nms_topn, nms_threshold=nms_thresh)",
-                conditions=(Condition("schemas/known_layers.yaml:1882", "len(tops) == 2"),),
+                conditions=(Condition("schemas/known_layers.yaml:1892", "len(tops) == 2"),),
             ),
         ),
         witness="brocolli-caffe",
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1877",
+                "schemas/known_layers.yaml:1887",
                 "len(bottoms) == 3",
                 "three bottoms are due: scores, deltas, the image's size",
             ),
             Condition(
-                "schemas/known_layers.yaml:1878",
+                "schemas/known_layers.yaml:1888",
                 "len(ratio) > 0 and len(scale) > 0",
                 "ratio and scale are due",
             ),
@@ -3269,7 +3283,7 @@ UNREAD: Final[tuple[str, ...]] = (
 DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped(
         "Reorg",
-        "schemas/known_layers.yaml:2168",
+        "schemas/known_layers.yaml:2178",
         "several meanings fit; say which by use: {Reorg: reorg.darknet or reorg.pass_through or reorg.space_to_depth}",
     ),
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from caffeforge.runtime.array import Array
-from caffeforge.runtime.graph import Value
-from caffeforge.runtime.lib.numbers import ones, product
+from caffeforge.runtime.graph import Dim, Value
+from caffeforge.runtime.lib.numbers import ones
 from caffeforge.runtime.lib.weights import whole_numbers
 from caffeforge.runtime.permutation import after, first_of, real_axes, reduced, single
 from caffeforge.runtime.refusal import Refused
@@ -174,11 +175,13 @@ def slice_cuts(
     return tuple(cuts)
 
 
-def caffe_reshape(shape: Ints, dims: Ints, axis: int, num_axes: int) -> tuple[int, ...]:
-    """Return the output shape of Caffe's Reshape: `dims` replace `num_axes` axes of `shape` from `axis` on.
+def caffe_reshape(data: Value, dims: Ints, axis: int, num_axes: int) -> tuple[int, ...]:
+    """Return what Caffe's Reshape makes of a blob's shape: `dims` replace `num_axes` axes from `axis` on.
 
     A 0 in `dims` keeps the axis at its place, one -1 takes what is left; `num_axes` -1 means all that follow.
+    Where a size is known only when the net runs, ONNX's 0 and -1 stand in the result.
     """
+    shape = data.dims
     start = axis if axis >= 0 else len(shape) + axis + 1
     stop = len(shape) if num_axes == -1 else start + num_axes
     if not 0 <= start <= stop <= len(shape):
@@ -186,13 +189,28 @@ def caffe_reshape(shape: Ints, dims: Ints, axis: int, num_axes: int) -> tuple[in
     if 0 in dims[len(shape) - start :] or list(dims).count(-1) > 1:
         raise Refused("a 0 keeps an axis of the bottom, and -1 stands once")
     middle = [shape[start + index] if dim == 0 else dim for index, dim in enumerate(dims)]
-    known = product([dim for dim in middle if dim != -1])
-    total = product(shape[start:stop])
-    if -1 in middle:
+    known = math.prod(dim for dim in middle if dim != -1)
+    total = math.prod(shape[start:stop])
+    if -1 in middle and isinstance(known, int) and isinstance(total, int):
         middle[middle.index(-1)] = total // known if known else 0
-    if product(middle) != total:
+    if -1 not in middle and math.prod(middle) != total:
         raise Refused(f"{list(shape)} has no shape {list(dims)} from axis {start}")
-    return (*shape[:start], *middle, *shape[stop:])
+    return _with_open_sizes(shape, (*shape[:start], *middle, *shape[stop:]))
+
+
+def _with_open_sizes(old: Sequence[Dim], new: Sequence[Dim]) -> tuple[int, ...]:
+    """Return a new shape as Reshape takes it: 0 for a size that is open and stays at its place, one -1."""
+    found: list[int] = []
+    for index, dim in enumerate(new):
+        if isinstance(dim, int):
+            found.append(dim)
+        elif index < len(old) and old[index] == dim:
+            found.append(0)
+        elif -1 not in new and -1 not in found:
+            found.append(-1)
+        else:
+            raise Refused(f"needs a static {dim}: it moves to axis {index} of another shape")
+    return tuple(found)
 
 
 def places_along(source: Const, size: int) -> tuple[int, ...]:

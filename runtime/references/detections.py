@@ -26,6 +26,11 @@ def detection_output(op: caffe_ops.DetectionOutput, operands: Sequence[NDArray |
     locations, confidences, priors = operands
     assert locations is not None and confidences is not None and priors is not None
     images, count = len(locations), priors.shape[2] // 4
+    if priors.size != count * (4 if op.variance_in_target and priors.shape[1] == 1 else 8):
+        raise GraphError(
+            f"default boxes and their variances are due, there are {list(priors.shape)}",
+            where="caffe.DetectionOutput",
+        )
     coded = 1 if op.shared_locations else op.num_classes
     if locations.size != images * count * coded * 4 or confidences.size != images * count * op.num_classes:
         raise GraphError(
@@ -34,7 +39,7 @@ def detection_output(op: caffe_ops.DetectionOutput, operands: Sequence[NDArray |
             f"{confidences.size // images}",
             where="caffe.DetectionOutput",
         )
-    boxes = decoded(op, locations.reshape(images, count, coded, 4), priors.reshape(2, count, 1, 4))
+    boxes = decoded(op, locations.reshape(images, count, coded, 4), priors.reshape(-1, count, 1, 4))
     scores = confidences.reshape(images, count, op.num_classes)
     rows = [row for image in range(images) for row in _of_image(op, image, boxes[image], scores[image])]
     if not rows:
@@ -45,10 +50,11 @@ def detection_output(op: caffe_ops.DetectionOutput, operands: Sequence[NDArray |
 
 
 def decoded(op: caffe_ops.DetectionOutput, locations: NDArray, priors: NDArray) -> NDArray:
-    """Return boxes (..., 4) from locations; `priors` holds the default boxes and their variances."""
-    default, variances = priors
-    moved = locations if op.variance_in_target else locations * variances
-    size = default[..., 2:] - default[..., :2]
+    """Return boxes (..., 4) from locations; `priors` holds the default boxes and, if need be, variances."""
+    default = priors[0]
+    moved = locations if op.variance_in_target else locations * priors[1]
+    beyond = int(op.last_pixel)
+    size = default[..., 2:] - default[..., :2] + beyond
     if op.code == "CORNER":
         corners: NDArray = default + moved
         return corners
@@ -57,7 +63,7 @@ def decoded(op: caffe_ops.DetectionOutput, locations: NDArray, priors: NDArray) 
         return scaled
     if op.code != "CENTER_SIZE":
         raise GraphError(f"code {op.code} is not known", where="caffe.DetectionOutput")
-    middle = (default[..., :2] + default[..., 2:]) / 2 + moved[..., :2] * size
+    middle = (default[..., :2] + default[..., 2:] + beyond) / 2 + moved[..., :2] * size
     half = np.exp(moved[..., 2:]) * size / 2
     return np.concatenate([middle - half, middle + half], -1)
 
@@ -66,6 +72,7 @@ def _of_image(
     op: caffe_ops.DetectionOutput, image: int, boxes: NDArray, scores: NDArray
 ) -> Sequence[NDArray]:
     """Return the rows of one image, an array for each class."""
+    end = float(op.last_pixel)
     found = []  # (class, indices of boxes, best first)
     for label in range(op.num_classes):
         if label == op.background:
@@ -75,7 +82,7 @@ def _of_image(
         order = order[own[order] > op.score_threshold]
         order = order[: op.nms_top_k] if op.nms_top_k > -1 else order
         candidates = boxes[order, 0 if op.shared_locations else label]
-        found.append((label, order[suppressed(candidates, op.nms_threshold, eta=op.nms_eta)]))
+        found.append((label, order[suppressed(candidates, op.nms_threshold, end=end, eta=op.nms_eta)]))
     if -1 < op.keep_top_k < sum(len(indices) for _, indices in found):
         found = _best(found, scores, op.keep_top_k)
     rows = []

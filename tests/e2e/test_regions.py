@@ -16,6 +16,7 @@ from caffeforge.generator.schema_folder import SCHEMAS
 from caffeforge.runtime.array import Dense
 from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.caffe_files import read_files
+from caffeforge.runtime.errors import ReadError
 from caffeforge.runtime.loaded import LoadedNet, load
 from tests.docs.backends import build
 from tests.e2e import vendor
@@ -149,6 +150,10 @@ def loaded(folder: Path, dialect: Backend) -> LoadedNet:
     """Return the whole detector, read by us; its weights are put in, as bvlc's schema lacks its layers."""
     path = folder / "net.prototxt"
     path.write_text(f"name: 'detector'\n{INPUTS}{RPN.replace('SMALL', '2').replace('LARGE', '4')}{HEADS}")
+    return _with_weights(path, dialect)
+
+
+def _with_weights(path: Path, dialect: Backend) -> LoadedNet:
     net = read_files(path, None, dialect)
     for layer in net.layers:
         layer.blobs = tuple(Dense(blob) for blob in weights().get(layer.name, ()))
@@ -174,12 +179,9 @@ def test_regions_are_those_of_caffe(caffe: Witness, dialect: Backend, tmp_path: 
 
 def test_a_second_top_of_regions_may_be_left_out(dialect: Backend, tmp_path: Path) -> None:
     both = loaded(tmp_path, dialect).run(inputs(), ["rois"])["rois"]
-    text = (tmp_path / "net.prototxt").read_text().replace(' top: "own"', "")
-    (tmp_path / "net.prototxt").write_text(text)
-    net = read_files(tmp_path / "net.prototxt", None, dialect)
-    for layer in net.layers:
-        layer.blobs = tuple(Dense(blob) for blob in weights().get(layer.name, ()))
-    np.testing.assert_array_equal(LoadedNet(net, dialect).run(inputs(), ["rois"])["rois"], both)
+    path = tmp_path / "net.prototxt"
+    path.write_text(path.read_text().replace(' top: "own"', ""))
+    np.testing.assert_array_equal(_with_weights(path, dialect).run(inputs(), ["rois"])["rois"], both)
 
 
 def test_the_head_of_faster_rcnn_is_that_of_a_caffe_with_roi_pooling(
@@ -217,6 +219,31 @@ def test_the_heads_pool_what_torchvision_does(dialect: Backend, tmp_path: Path) 
     np.testing.assert_allclose(found["cls_prob"], torch.softmax(logits, 1).numpy(), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(found["vote"][:, :, 0, 0], found["bins"].mean((2, 3)), rtol=1e-4, atol=1e-6)
     assert found["cls_prob"].std(0).max() > 1e-3  # regions differ
+
+
+def test_shapes_are_changed_behind_regions_that_only_a_run_counts(dialect: Backend, tmp_path: Path) -> None:
+    """The witness is NumPy. A size that stays is copied, one that moves is what is left."""
+    shapes = {
+        "row": ((1, -1), "shape { dim: 1 dim: -1 }"),
+        "pairs": ((-1, 2), "shape { dim: -1 dim: 2 }"),
+        "kept": ((-1, 5, 2), "shape { dim: 0 dim: 5 dim: -1 }"),
+        "inner": ((-1, 2, 5), "axis: 1 num_axes: 1 shape { dim: 2 dim: 5 }"),
+        "moved": ((1, -1, 10), "axis: 0 num_axes: 0 shape { dim: 1 }"),
+    }
+    loaded(tmp_path, dialect)
+    path = tmp_path / "net.prototxt"
+    added = (
+        f'layer {{ name: "{name}" type: "Reshape" bottom: "fc" top: "{name}" reshape_param {{ {text} }} }}'
+        for name, (_, text) in shapes.items()
+    )
+    path.write_text("\n".join([path.read_text(), *added]))
+    found = _with_weights(path, dialect).run(inputs(), ["fc", *shapes])
+    assert len(found["fc"]) > 8
+    for name, (shape, _) in shapes.items():
+        np.testing.assert_array_equal(found[name], found["fc"].reshape(shape), name)
+    path.write_text(path.read_text().replace("dim: 0 dim: 5 dim: -1", "dim: 7 dim: 10"))
+    with pytest.raises(ReadError, match=r"\[regions, 10\] has no shape \[7, 10\] from axis 0"):
+        _with_weights(path, dialect)
 
 
 SEGNET = """name: "segnet"

@@ -39,7 +39,7 @@ def detection_output(
     body = Body(builder)
     images, count = locations.shape[0], priors.shape[2] // 4
     coded = 1 if op.shared_locations else op.num_classes
-    _check_sizes(op, locations, confidences, count * coded * 4, count * op.num_classes)
+    _check_sizes(op, locations, confidences, priors)
     labels = [label for label in range(op.num_classes) if label != op.background]
     decoded = _decoded(op, body, body.reshape(locations, images, count, coded, 4), priors)
     scores = body(hub.Transpose(perm=(0, 2, 1)), body.reshape(confidences, images, count, op.num_classes))
@@ -51,7 +51,7 @@ def detection_output(
     sorted_scores = body.reshape(best, rows, taken)
     mask = suppressed(
         body,
-        _of_no_area(body, sorted_boxes),
+        _of_no_area(op, body, sorted_boxes),
         sorted_scores,
         op.nms_threshold,
         above=max(op.score_threshold, LOWEST),
@@ -75,22 +75,27 @@ def detection_output(
     body.give(boxes, hub.Reshape(shape=(1, 1, -1, 7)), body(hub.Concat(axis=1), *parts))
 
 
-def _check_sizes(
-    op: caffe_ops.DetectionOutput, locations: Value, confidences: Value, coded: int, scored: int
-) -> None:
-    for value, due in ((locations, coded), (confidences, scored)):
-        given = prod(value.shape[1:])
-        if value.shape[0] != locations.shape[0] or given != due:
-            raise Refused(f"{value.name} has {given} numbers for each image, {due} are due")
+def _check_sizes(op: caffe_ops.DetectionOutput, locations: Value, confidences: Value, priors: Value) -> None:
+    images, count = locations.shape[0], priors.shape[2] // 4
+    coded = count * 4 * (1 if op.shared_locations else op.num_classes)
+    held = count * 4 * (1 if op.variance_in_target and priors.shape[1] == 1 else 2)
+    due = ((locations, images * coded), (confidences, images * count * op.num_classes), (priors, held))
+    for value, size in due:
+        if prod(value.shape[:]) != size:
+            raise Refused(f"{value.name} has {prod(value.shape[:])} numbers, {size} are due")
 
 
 def _decoded(op: caffe_ops.DetectionOutput, body: Body, locations: Value, priors: Value) -> Value:
     """Return boxes (images, count, coded, 4) from locations of that shape."""
     count = locations.shape[1]
-    both = body.reshape(priors, 2, count, 1, 4)
-    default, variances = (body(hub.Gather(axis=0), both, Full((), index, "int64")) for index in (0, 1))
-    moved = locations if op.variance_in_target else body(hub.Mul(), locations, variances)
+    both = body.reshape(priors, priors.shape[1], count, 1, 4)
+    default = body(hub.Gather(axis=0), both, Full((), 0, "int64"))
+    moved = locations
+    if not op.variance_in_target:
+        moved = body(hub.Mul(), locations, body(hub.Gather(axis=0), both, Full((), 1, "int64")))
     low, high = body.part(default, 0, 2), body.part(default, 2, 4)
+    if op.last_pixel:
+        high = body(hub.Add(), high, Full((), 1.0))
     size = body(hub.Sub(), high, low)
     if op.code == "CORNER":
         return body(hub.Add(), default, moved)
@@ -117,9 +122,11 @@ def _gathered(
     return body.reshape(found, images * len(labels), places.shape[2], 4)
 
 
-def _of_no_area(body: Body, boxes: Value) -> Value:
-    """Return boxes of which none has its right side left of its left one: to Caffe such ones are empty."""
+def _of_no_area(op: caffe_ops.DetectionOutput, body: Body, boxes: Value) -> Value:
+    """Return boxes by their edges, none with its right side left of its left one: such ones are empty."""
     low, high = body.part(boxes, 0, 2), body.part(boxes, 2, 4)
+    if op.last_pixel:
+        high = body(hub.Add(), high, Full((), 1.0))
     return body(hub.Concat(axis=2), low, body(hub.Max(), low, high))
 
 
