@@ -16,7 +16,13 @@ from tests.e2e import vendor
 
 Floats = npt.NDArray[np.float32]
 
-ODD = {"SeLUDropout": "selu_dropout", "Tensor2Box": "tensor2box"}  # whose parameters are named in another way
+ODD = {  # types whose parameters are named in another way
+    "FarthestPointSample": "point_net",
+    "PyramidROIAlign": "pyramid_roi_align",
+    "QueryBallPoint": "point_net",
+    "SeLUDropout": "selu_dropout",
+    "Tensor2Box": "tensor2box",
+}
 
 
 @dataclass(frozen=True)
