@@ -126,7 +126,7 @@ def _from_folder(folder: Path) -> Backend | OnnxBackend:
 def _missing(backend: str) -> UsageError:
     """Return the error for a backend that is not there, with the way to one that is."""
     name = Path(backend).name
-    near = difflib.get_close_matches(name, all_names(), 1)
+    near = difflib.get_close_matches(name, all_names(), 1, 0.7)
     places = [Path(above) / name for above in ("generated", ".", Path(backend).parent)]
     written = next((str(place) for place in places if (place / "__init__.py").is_file()), "")
     if near or written:

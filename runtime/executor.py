@@ -21,6 +21,7 @@ from caffeforge.runtime.graph import Graph, Symbol, Value
 from caffeforge.runtime.islands import Island, islands, needed
 from caffeforge.runtime.onnx_model import known_weights, to_model, weights
 from caffeforge.runtime.ort_values import EXACT_BLOCKS, OrtValue, elements, give_back_memory, ort_value
+from caffeforge.runtime.providers import check_used, provider_named
 from caffeforge.runtime.quick_form import quick_form
 from caffeforge.runtime.reference import find
 from caffeforge.runtime.shapes import condensed
@@ -33,7 +34,7 @@ class Executor:
 
     Args:
         graph: it must pass ``Graph.verify``; it is not copied and must not change afterwards.
-        providers: onnxruntime's execution providers in order of preference.
+        providers: onnxruntime's execution providers in order of preference, as ``CPU`` or ``CUDA``.
         threads: threads within an op; 0 is one a core.
 
     Raises:
@@ -44,14 +45,16 @@ class Executor:
     def __init__(
         self, graph: Graph, *, providers: Sequence[str] = ("CPUExecutionProvider",), threads: int = 0
     ) -> None:
-        _check_providers(providers)
+        names = [provider_named(name) for name in providers]
+        if not names:
+            raise UsageError("no provider is given", hint="CPU is always there")
         graph.verify()
         graph = expand(graph)
         for node in graph.nodes:
             if node.op.domain:
                 find(node)
         self.graph = graph
-        self._providers = tuple(providers)
+        self._providers = tuple(names)
         self._threads = threads
         self._values = {value.name: value for value in graph.values()}
         self._bound: dict[str, OrtValue] = {}
@@ -175,11 +178,7 @@ class _Session(_Step):
             raise CaffeforgeError(
                 f"onnxruntime refuses the graph: {condensed(error)}", where=graph.name
             ) from None
-        if providers[0] not in self.session.get_providers():
-            raise UsageError(
-                f"provider {providers[0]} cannot be used here",
-                hint="its libraries do not load, or there is no such device",
-            )
+        check_used(providers[0], self.session.get_providers())
 
     def run(self, known: dict[str, NDArray], bound: Mapping[str, OrtValue]) -> None:
         feed = {name: bound[name] for name in self.weights}
@@ -249,19 +248,6 @@ def _bind(value: Value) -> OrtValue:
 def _with_options(providers: Sequence[str]) -> list[str | tuple[str, dict[str, str]]]:
     """Make CUDA compute in float32, not in TF32, whose errors hide those that are looked for."""
     return [(p, {"use_tf32": "0"}) if p == "CUDAExecutionProvider" else p for p in providers]
-
-
-def _check_providers(providers: Sequence[str]) -> None:
-    available = onnxruntime.get_available_providers()
-    for provider in providers:
-        if provider not in available:
-            cuda = "install onnxruntime-gpu in place of onnxruntime; it needs a GPU and NVIDIA's libraries"
-            raise UsageError(
-                f"onnxruntime has no {provider} here, it has {', '.join(available)}",
-                hint=cuda if provider == "CUDAExecutionProvider" else "",
-            )
-    if not providers:
-        raise UsageError(f"no provider is given, onnxruntime has {', '.join(available)}")
 
 
 def _check_inputs(graph: Graph, inputs: Mapping[str, NDArray]) -> dict[Symbol, tuple[int, str]]:

@@ -71,20 +71,18 @@ def _loaded(options: argparse.Namespace) -> tuple[LoadedNet | LoadedOnnx, Sequen
     if is_onnx(options):
         from caffeforge.runtime.onnx_front.loaded import load as load_onnx
 
-        if options.provider != "CPU":
+        if options.provider.upper() != "CPU":
             raise UsageError("--provider is for a prototxt: an ONNX model runs on the CPU")
         model = load_onnx(options.prototxt, dequantize=options.dequantize)
         return model, model.notes
     from caffeforge.runtime.loaded import load
 
-    short = {"CPU": "CPUExecutionProvider", "CUDA": "CUDAExecutionProvider"}
-    providers = [short.get(options.provider, options.provider)]
     weights: Literal["random"] | None = "random" if options.random_weights else None
     net = load(
         options.prototxt,
         options.caffemodel,
         options.backend,
-        providers=providers,
+        providers=[options.provider],
         weights=weights,
         level=options.level,
         stages=options.stages,
@@ -132,32 +130,27 @@ def _arrays(given: list[tuple[str, str]], dtype: str | None) -> dict[str, Any]:
         UsageError: a name is given twice.
         FileError: a file cannot be read, or holds no numbers.
     """
-    import numpy as np
+    from caffeforge.runtime.array_files import read_arrays
 
     arrays: dict[str, Any] = {}
     for name, file in given:
         if name in arrays:
             raise UsageError(f"input {name} is given twice")
-        try:
-            array = np.load(file, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            reason = getattr(error, "strerror", None) or "it is no array saved by numpy.save"
-            raise FileError(f"the input cannot be read: {reason}", where=file) from None
-        kinds = "fiub" if dtype is not None else "fiubU"
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in kinds:
-            raise FileError("the input is no array of numbers", where=file, hint="save it by numpy.save")
+        found = read_arrays(Path(file), texts=dtype is None)
+        if list(found) != [""]:
+            raise FileError("the input is no single array", where=file, hint="save it by numpy.save")
+        array = found[""]
         arrays[name] = array if dtype is None else array.astype(dtype)
     return arrays
 
 
 def _save(path: Path, blobs: Mapping[str, Any]) -> None:
     """Write an .npz; an old file stays as it was if that fails."""
-    import numpy as np
+    from caffeforge.runtime.array_files import write_arrays
 
     part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("wb") as file:
-            np.savez(file, **blobs)
+        write_arrays(part, blobs)
         os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True)

@@ -30,7 +30,10 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--source-backend", metavar="NAME|DIR", help=same)
     shape = "the shape of an input, as 1x3x224x224; once for each input; default: the files'"
     parser.add_argument("--shape", action="append", type=shape_argument, metavar="AxBxC", help=shape)
-    inputs = "random, an .npz of arrays by input name, or a folder of images; default: random"
+    inputs = (
+        "random, an .npz of arrays by input name, which may hold several batches, or a folder of images; "
+        "default: random"
+    )
     parser.add_argument("--inputs", default="random", metavar="random|FILE|DIR", help=inputs)
     parser.add_argument("--samples", type=int, default=2, metavar="N", help="random input sets; default: 2")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for random inputs; default: 0")
@@ -48,8 +51,10 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
         "a program that runs TARGET instead, as 'simulate --net n.bin {inputs} {outputs}' with .npz files"
     )
     parser.add_argument("--runner", metavar="CMD", help=runner)
-    provider = "onnxruntime's execution provider, as CUDAExecutionProvider; default: the CPU's"
-    parser.add_argument("--provider", default="CPUExecutionProvider", metavar="NAME", help=provider)
+    seconds = "for a runner: how long one run may take; default: no limit"
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help=seconds)
+    provider = "what computes ONNX and Caffe: CPU or CUDA, or another provider of onnxruntime; default: CPU"
+    parser.add_argument("--provider", default="CPU", metavar="NAME", help=provider)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=run)
 
@@ -71,6 +76,10 @@ def run(options: argparse.Namespace) -> None:
         raise UsageError("a runner shows outputs alone", hint="leave --per-layer or --runner")
     if options.samples < 1:
         raise UsageError("at least one sample is needed")
+    if options.tolerance is not None and not options.tolerance >= 0:
+        raise UsageError("a tolerance is a part of the largest magnitude, 0 or more")
+    if options.timeout is not None and (not options.runner or not options.timeout > 0):
+        raise UsageError("--timeout is a number of seconds above 0, for a --runner")
     warnings.simplefilter("ignore", TrainingModeWarning)  # who verifies means evaluation
     if options.dequantize and not options.source.endswith(".onnx"):
         raise UsageError("--dequantize is for an ONNX model as SOURCE")
@@ -88,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
     finally:
         sys.path.remove(here)
     if options.runner:
-        target = RunnerSide(options.runner, target.inputs, target.outputs)
+        target = RunnerSide(options.runner, target.inputs, target.outputs, timeout=options.timeout)
     accepted = None if options.tolerance is None else Tolerance(options.tolerance)
     sets = _sets(options, source.inputs)
     found = compare_sides(source, target, sets, per_layer=options.per_layer, accepted=accepted)
@@ -97,7 +106,9 @@ def run(options: argparse.Namespace) -> None:
     else:
         print(f"{source.title} against {target.title}: {found.summary()}\n\n{found.table()}")
     if not found.passed:
-        raise VerificationError(found.summary(), where=options.target)
+        blind = not options.per_layer and not options.runner
+        hint = "--per-layer finds the first layer that differs" if blind else ""
+        raise VerificationError(found.summary(), where=options.target, hint=hint)
 
 
 def _sets(options: argparse.Namespace, inputs: Mapping[str, Input]) -> Iterable[dict[str, Any]]:
@@ -109,7 +120,9 @@ def _sets(options: argparse.Namespace, inputs: Mapping[str, Input]) -> Iterable[
     if path.is_dir():
         how = input_sets.Preparation(options.mean, options.scale, options.color)
         return input_sets.image_sets(path, inputs, how)
-    return [input_sets.npz_set(path, inputs)]
+    if input_sets.is_image(path):
+        raise UsageError("a folder of images is taken, not one of them", where=str(path))
+    return input_sets.npz_sets(path, inputs)
 
 
 def _numbers(text: str) -> tuple[float, ...]:

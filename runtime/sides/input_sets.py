@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.array_files import read_arrays
 from caffeforge.runtime.errors import FileError, UsageError
 from caffeforge.runtime.sides.side import Input
 
@@ -50,31 +51,57 @@ def random_sets(inputs: Mapping[str, Input], count: int, seed: int) -> Iterator[
         }
 
 
-def npz_set(path: Path, inputs: Mapping[str, Input]) -> dict[str, NDArray]:
-    """Return the arrays of an .npz by input name; a single array fits a single input of any name.
+def npz_sets(path: Path, inputs: Mapping[str, Input]) -> Iterator[dict[str, NDArray]]:
+    """Yield sets of the arrays in an .npz by input name; a single array fits a single input of any name.
+
+    Arrays that hold several batches, one behind the other, are as many sets.
 
     Raises:
         FileError: the file cannot be read.
         UsageError: an input is missing, unknown, or has another shape.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, AttributeError) as error:
-        raise FileError(f"this is no .npz of arrays: {error}", where=str(path)) from None
+    arrays = read_arrays(path)
     if len(arrays) == len(inputs) == 1:
         arrays = dict(zip(inputs, arrays.values(), strict=True))
     if set(arrays) != set(inputs):
-        raise UsageError(
-            f"it holds {', '.join(arrays) or 'nothing'}, the inputs are {', '.join(inputs)}", where=str(path)
-        )
-    for name, given in inputs.items():
-        if arrays[name].shape != given.shape:
-            raise UsageError(
-                f"{name} has shape {list(arrays[name].shape)}, the input has {list(given.shape)}",
-                where=str(path),
-            )
-    return {name: np.ascontiguousarray(arrays[name], inputs[name].dtype) for name in inputs}
+        held = ", ".join(arrays) or "nothing"
+        held = "one array" if list(arrays) == [""] else held
+        raise UsageError(f"it holds {held}, the inputs are {', '.join(inputs)}", where=str(path))
+    counts = {name: _batches(name, arrays[name], given, path) for name, given in inputs.items()}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise UsageError(f"the inputs have different numbers of batches: {listed}", where=str(path))
+    for index in range(next(iter(counts.values()), 0)):
+        yield {
+            name: np.ascontiguousarray(_batch(arrays[name], given, index), given.dtype)
+            for name, given in inputs.items()
+        }
+
+
+def _batches(name: str, array: NDArray, given: Input, path: Path) -> int:
+    """Return how many batches of an input an array holds.
+
+    Raises:
+        UsageError: it holds no whole number of them.
+    """
+    shape, due = array.shape, given.shape
+    if shape == due:
+        return 1
+    if len(shape) == len(due) > 0 and shape[1:] == due[1:] and due[0] and shape[0] and not shape[0] % due[0]:
+        return int(shape[0]) // due[0]
+    raise UsageError(f"{name} has shape {list(shape)}, the input has {list(due)}", where=str(path))
+
+
+def _batch(array: NDArray, given: Input, index: int) -> NDArray:
+    if array.shape == given.shape:
+        return array
+    size = given.shape[0]
+    return array[index * size : (index + 1) * size]
+
+
+def is_image(path: Path) -> bool:
+    """Tell whether a file has the name of an image."""
+    return path.suffix.lower() in _IMAGES
 
 
 def image_sets(folder: Path, inputs: Mapping[str, Input], how: Preparation) -> Iterator[dict[str, NDArray]]:
@@ -91,7 +118,7 @@ def image_sets(folder: Path, inputs: Mapping[str, Input], how: Preparation) -> I
         )
     if len(how.mean) not in (1, given.shape[1]):
         raise UsageError(f"the mean has {len(how.mean)} numbers, the input {given.shape[1]} channels")
-    paths = sorted(path for path in folder.iterdir() if path.suffix.lower() in _IMAGES)
+    paths = sorted(path for path in folder.iterdir() if is_image(path))
     if not paths:
         raise FileError(f"there is no image ({', '.join(_IMAGES)})", where=str(folder))
     for path in paths:
@@ -109,8 +136,8 @@ def _image(path: Path, shape: Sequence[int], how: Preparation) -> NDArray:
     try:
         with Image.open(path) as opened:
             image = opened.convert("RGB" if channels == 3 else "L").resize((width, height))
-    except OSError as error:
-        raise FileError(f"this is no image: {error}", where=str(path)) from None
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):  # what Pillow raises
+        raise FileError("this is no image that Pillow reads, or a damaged one", where=str(path)) from None
     array = np.asarray(image, np.float32).reshape(height, width, channels)
     if how.color == "bgr":
         array = array[:, :, ::-1]

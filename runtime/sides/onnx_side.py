@@ -10,6 +10,7 @@ from caffeforge.runtime.array import NDArray
 from caffeforge.runtime.errors import CaffeforgeError, FileError, UsageError
 from caffeforge.runtime.graph import Origin
 from caffeforge.runtime.onnx_front.provenance import line_of, module_of
+from caffeforge.runtime.providers import check_used, provider_named
 from caffeforge.runtime.shapes import condensed
 from caffeforge.runtime.sides.net_map import ONNX, naming_of, origin_of, read_map
 from caffeforge.runtime.sides.side import Computed, Input
@@ -46,7 +47,7 @@ class OnnxSide:
         *,
         dequantize: bool = False,
     ) -> None:
-        self._path, self._providers = path, list(providers)
+        self._path, self._providers = path, [provider_named(name) for name in providers]
         if not path.is_file():
             raise FileError("there is no such file", where=str(path))
         self._rewritten: Any = _float_model(path) if dequantize else None
@@ -64,6 +65,11 @@ class OnnxSide:
             if not all(isinstance(size, int) for size in shape):
                 text = "x".join(map(str, shape))
                 raise UsageError(f"input {value.name} is {text}", where=str(path), hint="give its --shape")
+            if len(shape) != len(value.shape) or any(
+                isinstance(due, int) and due != size for due, size in zip(value.shape, shape, strict=True)
+            ):
+                due, text = ("x".join(map(str, sizes)) for sizes in (value.shape, shape))
+                raise UsageError(f"input {value.name} is {due} in the file, not {text}", where=str(path))
             self.inputs = {**self.inputs, value.name: Input(shape, _TYPES.get(value.type, value.type))}
         self.outputs: Sequence[str] = [value.name for value in self._session.get_outputs()]
         mapped = {} if dequantize else read_map(path.with_suffix(".map.json"))
@@ -103,11 +109,13 @@ class OnnxSide:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
             source = _with_outputs(self._path, self._rewritten, names)
         try:
-            return onnxruntime.InferenceSession(source, options, providers=self._providers)
+            session = onnxruntime.InferenceSession(source, options, providers=self._providers)
         except Exception as error:
             raise FileError(
                 f"onnxruntime cannot load it: {condensed(error)}", where=str(self._path)
             ) from None
+        check_used(self._providers[0], session.get_providers())
+        return session
 
 
 def _float_model(path: Path) -> Any:

@@ -12,7 +12,11 @@ from caffeforge.runtime.sides.side import Side
 
 Shapes = Sequence[tuple[int, ...]]
 
-_FORMS = "name a .prototxt (or NET.prototxt,NET.caffemodel), an .onnx, a .pt2, or package.module:function"
+_FORMS = (
+    "name a .prototxt (or NET.prototxt,NET.caffemodel), a .caffemodel alone, an .onnx, a .pt2, "
+    "or package.module:function"
+)
+_FILES = (".onnx", ".prototxt", ".caffemodel")
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,9 @@ def open_pair(source: str, target: str, opening: Opening) -> tuple[Side, Side]:
 def _is_model(text: str) -> bool:
     """Tell whether a side is a PyTorch model."""
     suffix = Path(text).suffix
-    return suffix in (".pt", ".pth", ".pt2", ".ts") or (":" in text and suffix not in (".onnx", ".prototxt"))
+    return suffix in (".pt", ".pth", ".pt2", ".ts") or (
+        ":" in text and suffix not in (".onnx", ".prototxt", ".caffemodel")
+    )
 
 
 def _open(
@@ -63,7 +69,7 @@ def _open(
 ) -> Side:
     """Return one side; `backend` is a net's dialect, or the one whose own ops a model keeps whole."""
     prototxt, comma, weights = text.partition(",")
-    if comma or text.endswith(".prototxt"):
+    if comma or text.endswith((".prototxt", ".caffemodel")):
         return _caffe(Path(prototxt), Path(weights) if weights else None, backend, providers)
     if text.endswith(".onnx"):
         from caffeforge.runtime.sides.onnx_side import OnnxSide
@@ -82,8 +88,11 @@ def _open(
 
 def _caffe(prototxt: Path, weights: Path | None, backend: str | None, providers: Sequence[str]) -> Side:
     if backend is None:
-        raise UsageError("the net's dialect is not known", where=str(prototxt), hint="give its backend")
+        hint = "give --backend for TARGET, --source-backend for SOURCE"
+        raise UsageError("the net's dialect is not known", where=str(prototxt), hint=hint)
     from caffeforge.runtime.sides.caffe_side import CaffeSide
 
     beside = prototxt.with_suffix(".caffemodel")
+    if beside == prototxt:
+        return CaffeSide(prototxt, None, backend, providers)
     return CaffeSide(prototxt, weights or (beside if beside.is_file() else None), backend, providers)

@@ -87,6 +87,7 @@ def verify(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         (TARGET, "net.onnx", "--source-backend", "bvlc"),
         (TARGET, "verified_model:Net", "--source-backend", "bvlc"),
         ("net.prototxt,net.caffemodel", "net.onnx", "--source-backend", "bvlc", "--inputs", "inputs.npz"),
+        ("net.caffemodel", "net.onnx", "--source-backend", "bvlc", "--provider", "cpu"),
     ],
 )
 def test_sides_that_compute_the_same_agree(verify: Verify, sides: tuple[str, ...]) -> None:
@@ -108,9 +109,26 @@ def test_layers_of_pytorchs_onnx_file_are_found_by_module(verify: Verify) -> Non
 
 def test_the_first_layer_that_differs_is_named_with_its_source_line(verify: Verify) -> None:
     code, printed, complaint = verify("verified_model:Other", TARGET, "--backend", "bvlc", "--per-layer")
-    assert code == 1
+    assert code == 1 and "hint" not in complaint
     assert "stem.2 (ReLU) from module stem.2 (" in complaint and "verified_model.py:15" in complaint
     assert "is the first that diverges" in printed and "<< differs" in printed
+
+
+def test_without_inner_values_the_way_to_them_is_told(verify: Verify) -> None:
+    code, _, complaint = verify("verified_model:Other", TARGET, "--backend", "bvlc")
+    assert code == 1 and "hint: --per-layer finds the first layer that differs" in complaint
+
+
+def test_asking_for_cuda_without_it_says_so(verify: Verify) -> None:
+    import onnxruntime
+
+    if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
+        pytest.skip("this onnxruntime has CUDA")
+    for sides in (("verified_model:Net", "net.onnx"), (TARGET, "net.onnx", "--source-backend", "bvlc")):
+        for name in ("CUDA", "CUDAExecutionProvider"):
+            code, printed, complaint = verify(*sides, "--provider", name)
+            assert (code, printed) == (2, "") and "hint: install onnxruntime-gpu" in complaint
+            assert "onnxruntime has no CUDAExecutionProvider here, it has" in complaint
 
 
 def test_a_tolerance_can_be_given(verify: Verify) -> None:
@@ -143,8 +161,14 @@ np.savez(sys.argv[2], **{name: a * float(sys.argv[3]) for name, a in found.items
         (("net.txt", TARGET, "--backend", "bvlc"), 2, "this names nothing that can be compared"),
         (("verified_model:Net", "verified_model:Net"), 2, "the input shapes are not known"),
         (("verified_model:Net", "missing.onnx", "--shape", "1x3x6x6"), 1, "there is no such file"),
-        (("verified_model:Net", "net.onnx", "--inputs", "inputs.npy"), 1, "this is no .npz of arrays"),
+        (("verified_model:Net", "net.onnx", "--inputs", "inputs.npy"), 1, "there is no such file"),
         (("verified_model:Net", "net.onnx", "--inputs", "."), 1, "there is no image"),
+        (("verified_model:Net", "net.onnx", "--inputs", "a.png"), 2, "a folder of images is taken"),
+        (("verified_model:Net", "net.onnx", "--tolerance", "-1"), 2, "a tolerance is"),
+        (("verified_model:Net", "net.onnx", "--timeout", "5"), 2, "for a --runner"),
+        (("verified_model:Net", "net.onnx", "--shape", "1x3x6x6"), 2, "is 2x3x6x6 in the file, not 1x3x6x6"),
+        (("verified_model:Net", "net.onnx", "--provider", "Warp"), 2, "onnxruntime has no WarpExecutionPro"),
+        ((TARGET, TARGET, "--backend", "bvlc", "--provider", "Warp"), 2, "no WarpExecutionProvider here"),
     ],
 )
 def test_mistakes_get_one_sentence(
