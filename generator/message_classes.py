@@ -110,7 +110,7 @@ class MessageFields(Mapping[str, Type]):
 
     def __getitem__(self, name: str) -> Type:
         field = self._fields[name]
-        default = default_code(field, self._schema) if field.label == "optional" else ""
+        default = default_code(field, self._schema) if field.label != "repeated" else ""
         return replace(field_type(field, self._schema), default=default)
 
     def __iter__(self) -> Iterator[str]:

@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1633",
+        "schemas/known_layers.yaml:1725",
         (
             Way(
-                "schemas/known_layers.yaml:1634",
+                "schemas/known_layers.yaml:1726",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1634",
+                        "schemas/known_layers.yaml:1726",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1636",
+                        "schemas/known_layers.yaml:1728",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -341,12 +341,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:239",
+        "schemas/known_layers.yaml:262",
         (
             Way(
-                "schemas/known_layers.yaml:240",
+                "schemas/known_layers.yaml:263",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:240", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:263", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:415",
@@ -1003,18 +1003,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1649",
+        "schemas/known_layers.yaml:1741",
         (
             Way(
-                "schemas/known_layers.yaml:1650",
+                "schemas/known_layers.yaml:1742",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1650",
+                        "schemas/known_layers.yaml:1742",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1652",
+                        "schemas/known_layers.yaml:1744",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1887,8 +1887,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2691",
-        (Way("schemas/known_layers.yaml:2692", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2831",
+        (Way("schemas/known_layers.yaml:2832", layers=("Swish",)),),
     ),
 }
 
@@ -2469,7 +2469,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1622",
+        "schemas/known_layers.yaml:1714",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2559,7 +2559,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1630",
+                "schemas/known_layers.yaml:1722",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2815,23 +2815,23 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2684",
-        (Way("schemas/known_layers.yaml:2687", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2824",
+        (Way("schemas/known_layers.yaml:2827", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:227",
+        "schemas/known_layers.yaml:250",
         (
             Way(
-                "schemas/known_layers.yaml:230",
+                "schemas/known_layers.yaml:253",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:232",
+                        "schemas/known_layers.yaml:255",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:233", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:256", "min <= max", "min is more than max"),
                 ),
             ),
         ),

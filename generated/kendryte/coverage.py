@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1633",
+        "schemas/known_layers.yaml:1725",
         (
             Way(
-                "schemas/known_layers.yaml:1634",
+                "schemas/known_layers.yaml:1726",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1634",
+                        "schemas/known_layers.yaml:1726",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1636",
+                        "schemas/known_layers.yaml:1728",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -341,7 +341,7 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:239",
+        "schemas/known_layers.yaml:262",
         (
             Way(
                 "bvlc/mapping.yaml:415",
@@ -995,18 +995,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1649",
+        "schemas/known_layers.yaml:1741",
         (
             Way(
-                "schemas/known_layers.yaml:1650",
+                "schemas/known_layers.yaml:1742",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1650",
+                        "schemas/known_layers.yaml:1742",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1652",
+                        "schemas/known_layers.yaml:1744",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1599,16 +1599,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2393",
+        "schemas/known_layers.yaml:2485",
         (
             Way(
-                "schemas/known_layers.yaml:2394",
+                "schemas/known_layers.yaml:2486",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2397", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2489", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2399",
+                        "schemas/known_layers.yaml:2491",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1807,12 +1807,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1553",
+        "schemas/known_layers.yaml:1645",
         (
             Way(
-                "schemas/known_layers.yaml:1554",
+                "schemas/known_layers.yaml:1646",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1646", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1897,8 +1897,8 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2691",
-        (Way("schemas/known_layers.yaml:2692", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2831",
+        (Way("schemas/known_layers.yaml:2832", layers=("Swish",)),),
     ),
 }
 
@@ -2486,7 +2486,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1622",
+        "schemas/known_layers.yaml:1714",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2576,7 +2576,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1630",
+                "schemas/known_layers.yaml:1722",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2832,19 +2832,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2684",
-        (Way("schemas/known_layers.yaml:2687", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2824",
+        (Way("schemas/known_layers.yaml:2827", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "ContinuationIndicator": Entry(
-        "schemas/known_layers.yaml:249",
+        "schemas/known_layers.yaml:272",
         (
             Way(
-                "schemas/known_layers.yaml:251",
+                "schemas/known_layers.yaml:274",
                 rewrite="tops[0] = Identity(expand(reshape(begin_mark(time_step), [time_step, 1]), [time_step, batch_size], (0, 2)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:253",
+                        "schemas/known_layers.yaml:276",
                         "time_step > 0 and batch_size > 0",
                         "time_step and batch_size are due",
                     ),
@@ -2854,14 +2854,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1544",
+        "schemas/known_layers.yaml:1636",
         (
             Way(
-                "schemas/known_layers.yaml:1546",
+                "schemas/known_layers.yaml:1638",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1549",
+                        "schemas/known_layers.yaml:1641",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2871,10 +2871,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2385",
+        "schemas/known_layers.yaml:2477",
         (
             Way(
-                "schemas/known_layers.yaml:2387",
+                "schemas/known_layers.yaml:2479",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -2911,8 +2911,8 @@ UNREAD: Final[tuple[str, ...]] = (
 
 # inherited rules that the schema cannot hold
 DROPPED: Final[tuple[Dropped, ...]] = (
-    Dropped("Clip", "schemas/known_layers.yaml:227", "LayerParameter.clip_param does not exist"),
-    Dropped("Clip", "schemas/known_layers.yaml:240", "unknown layer type 'Clip'"),
+    Dropped("Clip", "schemas/known_layers.yaml:250", "LayerParameter.clip_param does not exist"),
+    Dropped("Clip", "schemas/known_layers.yaml:263", "unknown layer type 'Clip'"),
     Dropped("HardSigmoid", "bvlc_master/mapping.yaml:11", "unknown layer type 'Clip'"),
 )
 

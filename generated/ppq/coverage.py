@@ -141,28 +141,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1732",
+        "schemas/known_layers.yaml:1824",
         (
             Way(
-                "schemas/known_layers.yaml:1733",
+                "schemas/known_layers.yaml:1825",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1733",
+                        "schemas/known_layers.yaml:1825",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and (count_include_pad == 1 or pads == zeros(6))",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1634",
+                "schemas/known_layers.yaml:1726",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1634",
+                        "schemas/known_layers.yaml:1726",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1636",
+                        "schemas/known_layers.yaml:1728",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -250,11 +250,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:148",
+        "schemas/known_layers.yaml:171",
         (
             Way("bvlc/mapping.yaml:278", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:149",
+                "schemas/known_layers.yaml:172",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -352,16 +352,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 conditions=(Condition("ppq/mapping.yaml:25", "has(min) and has(max) and min == 0 and max == 6"),),
             ),
             Way(
-                "schemas/known_layers.yaml:240",
+                "schemas/known_layers.yaml:263",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:240", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:263", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2142",
+                "schemas/known_layers.yaml:2234",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2142",
+                        "schemas/known_layers.yaml:2234",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -429,34 +429,34 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:336",
+        "schemas/known_layers.yaml:359",
         (
             Way(
-                "schemas/known_layers.yaml:337",
+                "schemas/known_layers.yaml:360",
                 layers=("Convolution3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:337",
+                        "schemas/known_layers.yaml:360",
                         "len(kernel_shape) == 3 and pads[:3] == pads[3:]",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:902",
+                "schemas/known_layers.yaml:994",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:902",
+                        "schemas/known_layers.yaml:994",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:269",
+                "schemas/known_layers.yaml:292",
                 layers=("Convolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:269",
+                        "schemas/known_layers.yaml:292",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -786,14 +786,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:837",
+        "schemas/known_layers.yaml:929",
         (
             Way(
-                "schemas/known_layers.yaml:838",
+                "schemas/known_layers.yaml:930",
                 layers=("HSigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:838",
+                        "schemas/known_layers.yaml:930",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
@@ -802,35 +802,35 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Identity": Entry(
-        "schemas/known_layers.yaml:1486",
+        "schemas/known_layers.yaml:1578",
         (
             Way(
-                "schemas/known_layers.yaml:1487",
+                "schemas/known_layers.yaml:1579",
                 layers=("Parameter",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1487", "is_constant(input) and input.rank == 4"),
+                    Condition("schemas/known_layers.yaml:1579", "is_constant(input) and input.rank == 4"),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1492",
+                "schemas/known_layers.yaml:1584",
                 layers=("Parameter",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1492", "is_constant(input) and input.rank == 3"),
+                    Condition("schemas/known_layers.yaml:1584", "is_constant(input) and input.rank == 3"),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1497",
+                "schemas/known_layers.yaml:1589",
                 layers=("Parameter",),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1497", "is_constant(input) and input.rank == 2"),
+                    Condition("schemas/known_layers.yaml:1589", "is_constant(input) and input.rank == 2"),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1502",
+                "schemas/known_layers.yaml:1594",
                 layers=("Parameter", "Reshape"),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1502",
+                        "schemas/known_layers.yaml:1594",
                         "is_constant(input) and input.rank not in [2, 3, 4]",
                     ),
                 ),
@@ -843,10 +843,10 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "InstanceNormalization": Entry(
-        "schemas/known_layers.yaml:934",
+        "schemas/known_layers.yaml:1026",
         (
             Way(
-                "schemas/known_layers.yaml:935",
+                "schemas/known_layers.yaml:1027",
                 layers=("InstanceNorm",),
                 let=(("count", "product(input.shape[2:])"),),
             ),
@@ -882,14 +882,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1098",
+        "schemas/known_layers.yaml:1190",
         (
             Way(
-                "schemas/known_layers.yaml:1099",
+                "schemas/known_layers.yaml:1191",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1099",
+                        "schemas/known_layers.yaml:1191",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -1024,28 +1024,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1717",
+        "schemas/known_layers.yaml:1809",
         (
             Way(
-                "schemas/known_layers.yaml:1718",
+                "schemas/known_layers.yaml:1810",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1718",
+                        "schemas/known_layers.yaml:1810",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and not has(Indices)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1650",
+                "schemas/known_layers.yaml:1742",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1650",
+                        "schemas/known_layers.yaml:1742",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1652",
+                        "schemas/known_layers.yaml:1744",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1281,16 +1281,16 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1433",
+        "schemas/known_layers.yaml:1525",
         (
             Way(
-                "schemas/known_layers.yaml:1434",
+                "schemas/known_layers.yaml:1526",
                 layers=("ReflectionPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1436", 'mode == "reflect" and data.rank == 4'),
+                    Condition("schemas/known_layers.yaml:1528", 'mode == "reflect" and data.rank == 4'),
                     Condition(
-                        "schemas/known_layers.yaml:1438",
+                        "schemas/known_layers.yaml:1530",
                         "each[:2] == [(0, 0), (0, 0)] and each[2][0] == each[2][1] and each[3][0] == each[3][1]",
                         "height and width are padded here, by as much on both sides",
                     ),
@@ -1582,16 +1582,16 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2393",
+        "schemas/known_layers.yaml:2485",
         (
             Way(
-                "schemas/known_layers.yaml:2394",
+                "schemas/known_layers.yaml:2486",
                 layers=("Reverse",),
                 let=(("turned", "slice_axes(axes, len(starts))"), ("stride", "steps_of(starts, steps)")),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2397", "len(turned) == 1 and stride == [-1]"),
+                    Condition("schemas/known_layers.yaml:2489", "len(turned) == 1 and stride == [-1]"),
                     Condition(
-                        "schemas/known_layers.yaml:2399",
+                        "schemas/known_layers.yaml:2491",
                         "len(slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) == data.shape[turned[0]]",
                         "the whole axis is due",
                     ),
@@ -1790,13 +1790,13 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2718",
+        "schemas/known_layers.yaml:2858",
         (
-            Way("schemas/known_layers.yaml:2719", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2859", layers=("Transpose",)),
             Way(
-                "schemas/known_layers.yaml:1554",
+                "schemas/known_layers.yaml:1646",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1646", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1881,26 +1881,26 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:847",
-        (Way("schemas/known_layers.yaml:847", layers=("HSwish",)),),
+        "schemas/known_layers.yaml:939",
+        (Way("schemas/known_layers.yaml:939", layers=("HSwish",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2466",
-        (Way("schemas/known_layers.yaml:2467", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2558",
+        (Way("schemas/known_layers.yaml:2559", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1855",
+        "schemas/known_layers.yaml:1947",
         (
             Way(
-                "schemas/known_layers.yaml:1856",
+                "schemas/known_layers.yaml:1948",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1856",
+                        "schemas/known_layers.yaml:1948",
                         "len(min_sizes) == 1 and image_size == () and steps == () and offset == 0.5",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1858",
+                        "schemas/known_layers.yaml:1950",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1909,30 +1909,30 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1282",
+        "schemas/known_layers.yaml:1374",
         (
             Way(
-                "schemas/known_layers.yaml:1283",
+                "schemas/known_layers.yaml:1375",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1283",
+                        "schemas/known_layers.yaml:1375",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1287",
+                        "schemas/known_layers.yaml:1379",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:976",
+                "schemas/known_layers.yaml:1068",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:976",
+                        "schemas/known_layers.yaml:1068",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1940,18 +1940,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.DetectionOutput": Entry(
-        "schemas/known_layers.yaml:695",
+        "schemas/known_layers.yaml:762",
         (
             Way(
-                "schemas/known_layers.yaml:696",
+                "schemas/known_layers.yaml:763",
                 layers=("DetectionOutput",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:696",
+                        "schemas/known_layers.yaml:763",
                         'code in ("CORNER", "CENTER_SIZE") and nms_eta == 1',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:698",
+                        "schemas/known_layers.yaml:765",
                         "not last_pixel",
                         "right and bottom are a box's far edges here, not its last pixels",
                     ),
@@ -1960,35 +1960,35 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1954",
-        (Way("schemas/known_layers.yaml:1955", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2046",
+        (Way("schemas/known_layers.yaml:2047", layers=("PSROIPooling",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2522",
-        (Way("schemas/known_layers.yaml:2522", layers=("ChannelShuffle",)),),
+        "schemas/known_layers.yaml:2614",
+        (Way("schemas/known_layers.yaml:2614", layers=("ChannelShuffle",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:1583",
+        "schemas/known_layers.yaml:1675",
         (
             Way(
-                "schemas/known_layers.yaml:1584",
+                "schemas/known_layers.yaml:1676",
                 layers=("PixelShuffle",),
-                conditions=(Condition("schemas/known_layers.yaml:1584", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1676", 'mode == "CRD"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2662",
+                "schemas/known_layers.yaml:2802",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2662", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2802", 'mode == "CRD"'),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2000",
+        "schemas/known_layers.yaml:2092",
         (
             Way(
-                "schemas/known_layers.yaml:2001",
+                "schemas/known_layers.yaml:2093",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:2001", "has(axes) and len(axes) == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2093", "has(axes) and len(axes) == 1"),),
             ),
         ),
     ),
@@ -2139,10 +2139,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "schemas/known_layers.yaml:260",
+        "schemas/known_layers.yaml:283",
         (
             Way(
-                "schemas/known_layers.yaml:262",
+                "schemas/known_layers.yaml:285",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2180,7 +2180,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:266",
+                        "schemas/known_layers.yaml:289",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2189,10 +2189,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Crop": Entry(
-        "schemas/known_layers.yaml:449",
+        "schemas/known_layers.yaml:516",
         (
             Way(
-                "schemas/known_layers.yaml:451",
+                "schemas/known_layers.yaml:518",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=[begin[0] + crop_h, begin[1] + crop_w], axes=[2, 3])",
                 let=(
                     ("rest", "[bottom.shape[2] - crop_h, bottom.shape[3] - crop_w]"),
@@ -2200,27 +2200,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:457",
+                        "schemas/known_layers.yaml:524",
                         "bottom.rank == 4",
                         "one bottom of four axes is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:458",
+                        "schemas/known_layers.yaml:525",
                         'type == "CENTER"',
                         "a random part is for training - type must be CENTER",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:459",
+                        "schemas/known_layers.yaml:526",
                         "crop_h > 0 and crop_w > 0 and min(rest) >= 0",
                         "crop_h and crop_w are due, and no larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:460",
+                        "schemas/known_layers.yaml:527",
                         "rest[0] % 2 == 0 and rest[1] % 2 == 0",
                         "an odd number of rows or columns is cut off, and which side loses more is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:461",
+                        "schemas/known_layers.yaml:528",
                         "offset_w == 0 and offset_h == 0",
                         "offset_w and offset_h are not known",
                     ),
@@ -2542,10 +2542,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Parameter": Entry(
-        "schemas/known_layers.yaml:1474",
+        "schemas/known_layers.yaml:1566",
         (
             Way(
-                "schemas/known_layers.yaml:1476",
+                "schemas/known_layers.yaml:1568",
                 rewrite="tops[0] = Identity(reshape(blobs[0], sizes))",
                 let=(
                     ("four", "channel > 0 and height > 0 and width > 0"),
@@ -2554,17 +2554,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1481",
+                        "schemas/known_layers.yaml:1573",
                         "len(bottoms) == 0 and len(blobs) == 1",
                         "no bottom is due, and one blob",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1482",
+                        "schemas/known_layers.yaml:1574",
                         "four != two",
                         "the sizes are channel, height and width, or m and n",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1483",
+                        "schemas/known_layers.yaml:1575",
                         "four or batch == 1 or blobs[0].rank == 3",
                         "a batch of matrices has a blob of three axes",
                     ),
@@ -2573,7 +2573,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1622",
+        "schemas/known_layers.yaml:1714",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2663,7 +2663,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1630",
+                "schemas/known_layers.yaml:1722",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2844,10 +2844,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Correlation1D": Entry(
-        "schemas/known_layers.yaml:442",
+        "schemas/known_layers.yaml:509",
         (
             Way(
-                "schemas/known_layers.yaml:407",
+                "schemas/known_layers.yaml:474",
                 rewrite="tops[0] = Concat(*[ReduceMean(Mul(bottoms[0], Pad(Slice(bottoms[1], starts=[0], ends=[w - d], axes=[3]), pads=[0, 0, 0, d, 0, 0, 0, 0])), axes=[1], keepdims=1) for d in places], axis=1)",
                 let=(
                     ("w", "bottoms[0].shape[3]"),
@@ -2855,22 +2855,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:411",
+                        "schemas/known_layers.yaml:478",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[0].shape == bottoms[1].shape",
                         "two bottoms of one shape of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:412",
+                        "schemas/known_layers.yaml:479",
                         "single_direction == -1 and kernel_size == 1 and pad == max_displacement",
                         "single_direction -1, kernel_size 1 and as much pad as max_displacement are known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:413",
+                        "schemas/known_layers.yaml:480",
                         "stride_1 == 1 and stride_2 == 1 and not do_abs and correlation_type == 'MULTIPLY'",
                         "strides, do_abs and SUBTRACT are not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:414",
+                        "schemas/known_layers.yaml:481",
                         "max_displacement + 1 < w",
                         "max_displacement must be less than the width",
                     ),
@@ -2879,10 +2879,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:894",
+        "schemas/known_layers.yaml:986",
         (
             Way(
-                "schemas/known_layers.yaml:897",
+                "schemas/known_layers.yaml:989",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2920,7 +2920,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:266",
+                        "schemas/known_layers.yaml:289",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2929,33 +2929,33 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HSigmoid": Entry(
-        "schemas/known_layers.yaml:833",
+        "schemas/known_layers.yaml:925",
         (
             Way(
-                "schemas/known_layers.yaml:835",
+                "schemas/known_layers.yaml:927",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:844",
-        (Way("schemas/known_layers.yaml:846", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:936",
+        (Way("schemas/known_layers.yaml:938", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2458",
+        "schemas/known_layers.yaml:2550",
         (
             Way(
-                "schemas/known_layers.yaml:2460",
+                "schemas/known_layers.yaml:2552",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2462",
+                        "schemas/known_layers.yaml:2554",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2463",
+                        "schemas/known_layers.yaml:2555",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -2964,14 +2964,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1544",
+        "schemas/known_layers.yaml:1636",
         (
             Way(
-                "schemas/known_layers.yaml:1546",
+                "schemas/known_layers.yaml:1638",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1549",
+                        "schemas/known_layers.yaml:1641",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2981,25 +2981,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1835",
+        "schemas/known_layers.yaml:1927",
         (
             Way(
-                "schemas/known_layers.yaml:1837",
+                "schemas/known_layers.yaml:1929",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[min_size],\n  max_sizes=[max_size] if has(max_size) else (),\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=(),\n  steps=(),\n  offset=0.5)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1838",
+                        "schemas/known_layers.yaml:1930",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
-                    Condition("schemas/known_layers.yaml:1839", "min_size >= 1", "min_size is due"),
+                    Condition("schemas/known_layers.yaml:1931", "min_size >= 1", "min_size is due"),
                     Condition(
-                        "schemas/known_layers.yaml:1840",
+                        "schemas/known_layers.yaml:1932",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1841",
+                        "schemas/known_layers.yaml:1933",
                         "min_size == int(min_size) and max_size == int(max_size)",
                         "sizes are whole pixels",
                     ),
@@ -3008,10 +3008,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:954",
+        "schemas/known_layers.yaml:1046",
         (
             Way(
-                "schemas/known_layers.yaml:956",
+                "schemas/known_layers.yaml:1048",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3021,32 +3021,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:965",
+                        "schemas/known_layers.yaml:1057",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:966",
+                        "schemas/known_layers.yaml:1058",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:967",
+                        "schemas/known_layers.yaml:1059",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:968",
+                        "schemas/known_layers.yaml:1060",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:969",
+                        "schemas/known_layers.yaml:1061",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:970",
+                        "schemas/known_layers.yaml:1062",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3056,20 +3056,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "DetectionOutput": Entry(
-        "schemas/known_layers.yaml:673",
+        "schemas/known_layers.yaml:740",
         (
             Way(
-                "schemas/known_layers.yaml:675",
+                "schemas/known_layers.yaml:742",
                 rewrite="tops[0] = caffe.DetectionOutput(\n  bottoms[0], bottoms[1], bottoms[2],\n  num_classes=num_classes,\n  shared_locations=share_location,\n  background=background_label_id,\n  code=code_type,\n  variance_in_target=variance_encoded_in_target,\n  last_pixel=False,\n  score_threshold=confidence_threshold if has(confidence_threshold) else -3.4028235e38,\n  nms_threshold=nms_param.nms_threshold,\n  nms_top_k=candidates(nms_param),\n  nms_eta=1.0,\n  keep_top_k=keep_top_k)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:677",
+                        "schemas/known_layers.yaml:744",
                         "3 <= len(bottoms) <= 4",
                         "three bottoms are due: locations, confidences and default boxes",
                     ),
-                    Condition("schemas/known_layers.yaml:678", "has(num_classes)", "num_classes is due"),
+                    Condition("schemas/known_layers.yaml:745", "has(num_classes)", "num_classes is due"),
                     Condition(
-                        "schemas/known_layers.yaml:679",
+                        "schemas/known_layers.yaml:746",
                         "nms_param.nms_threshold >= 0",
                         "nms_threshold must not be negative",
                     ),
@@ -3078,14 +3078,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2131",
+        "schemas/known_layers.yaml:2223",
         (
             Way(
-                "schemas/known_layers.yaml:2134",
+                "schemas/known_layers.yaml:2226",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2138",
+                        "schemas/known_layers.yaml:2230",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3095,14 +3095,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:1947",
+        "schemas/known_layers.yaml:2039",
         (
             Way(
-                "schemas/known_layers.yaml:1949",
+                "schemas/known_layers.yaml:2041",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1951",
+                        "schemas/known_layers.yaml:2043",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3111,15 +3111,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:1274",
+        "schemas/known_layers.yaml:1366",
         (
             Way(
-                "schemas/known_layers.yaml:1276",
+                "schemas/known_layers.yaml:1368",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1277",
+                        "schemas/known_layers.yaml:1369",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -3128,15 +3128,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:221",
+        "schemas/known_layers.yaml:244",
         (
             Way(
-                "schemas/known_layers.yaml:2511",
+                "schemas/known_layers.yaml:2603",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2517",
+                        "schemas/known_layers.yaml:2609",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3146,20 +3146,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:137",
+        "schemas/known_layers.yaml:160",
         (
             Way(
-                "schemas/known_layers.yaml:140",
+                "schemas/known_layers.yaml:163",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=var_eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:142",
+                        "schemas/known_layers.yaml:165",
                         "moving_average",
                         "statistics of the batch are for training - moving_average must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:143",
+                        "schemas/known_layers.yaml:166",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -3168,10 +3168,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2385",
+        "schemas/known_layers.yaml:2477",
         (
             Way(
-                "schemas/known_layers.yaml:2387",
+                "schemas/known_layers.yaml:2479",
                 rewrite="tops[0] = Slice(bottom, starts=[-1], ends=[-size - 1], axes=[along], steps=[-1])",
                 let=(("along", "axis_of(axis, bottom.rank)"), ("size", "bottom.shape[along]")),
             ),
@@ -3179,10 +3179,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Lstm": Entry(
-        "schemas/known_layers.yaml:1067",
+        "schemas/known_layers.yaml:1159",
         (
             Way(
-                "schemas/known_layers.yaml:1069",
+                "schemas/known_layers.yaml:1161",
                 rewrite="W = Gather(in_shape(blobs[0], own), whole(order), axis=0)\nR = Gather(in_shape(blobs[1], [4 * n, n]), whole(order), axis=0)\nB = Concat(Gather(in_shape(blobs[2], [4 * n]), whole(order), axis=0), full([4 * n], 0.0), axis=0)\ny = LSTM(bottoms[0], Unsqueeze(W, axes=[0]), Unsqueeze(R, axes=[0]), Unsqueeze(B, axes=[0]), hidden_size=n)\ntops[0] = Squeeze(y, axes=[1])",
                 let=(
                     ("n", "num_output"),
@@ -3191,12 +3191,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1071",
+                        "schemas/known_layers.yaml:1163",
                         "len(bottoms) == 1 and bottoms[0].rank == 3 and len(blobs) == 3",
                         "one bottom of three axes is due, and three blobs: weights, weights of the state, offsets",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1072",
+                        "schemas/known_layers.yaml:1164",
                         "batch_size == 1 and bottoms[0].shape[1] == 1",
                         "forms of this layer differ about several sequences",
                     ),
@@ -3205,10 +3205,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2637",
+        "schemas/known_layers.yaml:2777",
         (
             Way(
-                "schemas/known_layers.yaml:2639",
+                "schemas/known_layers.yaml:2779",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3217,12 +3217,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2640",
+                        "schemas/known_layers.yaml:2780",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2641",
+                        "schemas/known_layers.yaml:2781",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
@@ -3231,19 +3231,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2654",
+        "schemas/known_layers.yaml:2794",
         (
             Way(
-                "schemas/known_layers.yaml:2656",
+                "schemas/known_layers.yaml:2796",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upsample, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2657",
+                        "schemas/known_layers.yaml:2797",
                         'mode == "pytorch"',
                         "the order of mode caffe is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2658",
+                        "schemas/known_layers.yaml:2798",
                         'output_datatype == "FLOAT32"',
                         "output_datatype must be FLOAT32",
                     ),
@@ -3252,38 +3252,38 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:227",
+        "schemas/known_layers.yaml:250",
         (
             Way(
-                "schemas/known_layers.yaml:230",
+                "schemas/known_layers.yaml:253",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:232",
+                        "schemas/known_layers.yaml:255",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:233", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:256", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "ReflectionPad": Entry(
-        "schemas/known_layers.yaml:1423",
+        "schemas/known_layers.yaml:1515",
         (
             Way(
-                "schemas/known_layers.yaml:1425",
+                "schemas/known_layers.yaml:1517",
                 rewrite='tops[0] = Pad(bottom, pads=[0, 0, h, w, 0, 0, h, w], mode="reflect")',
                 let=(("h", "pad if has(pad) else pad_h"), ("w", "pad if has(pad) else pad_w")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1426",
+                        "schemas/known_layers.yaml:1518",
                         'bottom.rank == 4 and mode == "REFLECTION"',
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1427",
+                        "schemas/known_layers.yaml:1519",
                         "not has(pad) or not has(pad_h) and not has(pad_w)",
                         "the padding is pad, or pad_h and pad_w",
                     ),
@@ -3292,14 +3292,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reduce": Entry(
-        "schemas/known_layers.yaml:2121",
+        "schemas/known_layers.yaml:2213",
         (
             Way(
-                "schemas/known_layers.yaml:2123",
+                "schemas/known_layers.yaml:2215",
                 rewrite="tops[0] = ReduceMean(bottom, axes=[axis_of(axis, bottom.rank)], keepdims=1)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2124",
+                        "schemas/known_layers.yaml:2216",
                         "mode == 0",
                         "a mode other than 0 (MEAN) is not known",
                     ),
@@ -3308,10 +3308,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Convolution3d": Entry(
-        "schemas/known_layers.yaml:310",
+        "schemas/known_layers.yaml:333",
         (
             Way(
-                "schemas/known_layers.yaml:312",
+                "schemas/known_layers.yaml:335",
                 rewrite="W = in_shape(blobs[0], [num_output, bottom.shape[1] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ntops[0] = Conv(bottom, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)",
                 let=(
                     ("k", "[kernel_d, kernel_h, kernel_w] if has(kernel_d) else [kernel_size, kernel_size, kernel_size]"),
@@ -3321,47 +3321,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:318",
+                        "schemas/known_layers.yaml:341",
                         "bottom.rank == 5",
                         "blobs of five axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:319",
+                        "schemas/known_layers.yaml:342",
                         "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and has(kernel_size) != has(kernel_d)",
                         "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:321",
+                        "schemas/known_layers.yaml:344",
                         "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                         "the stride is stride, or stride_d, stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:323",
+                        "schemas/known_layers.yaml:346",
                         "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                         "the padding is pad, or pad_d, pad_h and pad_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:325",
+                        "schemas/known_layers.yaml:348",
                         "has(hole_d) == has(hole_h) and has(hole_d) == has(hole_w) and not (has(hole) and has(hole_d))",
                         "the dilation is hole, or hole_d, hole_h and hole_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:327",
+                        "schemas/known_layers.yaml:350",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:328",
+                        "schemas/known_layers.yaml:351",
                         "bottom.shape[1] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:329",
+                        "schemas/known_layers.yaml:352",
                         "min(k) > 0 and min(s) > 0 and min(d) > 0",
                         "window, stride and dilation are positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:330",
+                        "schemas/known_layers.yaml:353",
                         "min(window_count(bottom.shape[2:], k, s, p, d)) > 0",
                         "the window is larger than the bottom",
                     ),
@@ -3370,14 +3370,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU3d": Entry(
-        "schemas/known_layers.yaml:2169",
+        "schemas/known_layers.yaml:2261",
         (
             Way(
-                "schemas/known_layers.yaml:2172",
+                "schemas/known_layers.yaml:2264",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2173",
+                        "schemas/known_layers.yaml:2265",
                         "not channel_shared",
                         "what channel_shared means without weights is not known",
                     ),
@@ -3386,25 +3386,25 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNorm3d": Entry(
-        "schemas/known_layers.yaml:90",
+        "schemas/known_layers.yaml:113",
         (
             Way(
-                "schemas/known_layers.yaml:93",
+                "schemas/known_layers.yaml:116",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:95",
+                        "schemas/known_layers.yaml:118",
                         "bottom.rank == 5",
                         "blobs of five axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:96",
+                        "schemas/known_layers.yaml:119",
                         "use_global_stats",
                         "statistics of the batch are for training - use_global_stats must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:97",
+                        "schemas/known_layers.yaml:120",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -3413,20 +3413,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling3d": Entry(
-        "schemas/known_layers.yaml:1688",
+        "schemas/known_layers.yaml:1780",
         (
             Way(
-                "schemas/known_layers.yaml:1708",
+                "schemas/known_layers.yaml:1800",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("schemas/known_layers.yaml:1708", 'pool == "MAX"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1800", 'pool == "MAX"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1710",
+                "schemas/known_layers.yaml:1802",
                 rewrite="x = bottom if p == zeros(3) else Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(x, kernel_shape=k, strides=s)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1710", 'pool == "AVE"'),
+                    Condition("schemas/known_layers.yaml:1802", 'pool == "AVE"'),
                     Condition(
-                        "schemas/known_layers.yaml:1712",
+                        "schemas/known_layers.yaml:1804",
                         "max(over) == 0",
                         "a window hangs over the end, and by what its sum is divided is not known",
                     ),
@@ -3443,50 +3443,50 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1698",
+                "schemas/known_layers.yaml:1790",
                 "bottom.rank == 5",
                 "blobs of five axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1699",
+                "schemas/known_layers.yaml:1791",
                 "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and (global_pooling or has(kernel_size) != has(kernel_d))",
                 "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1701",
+                "schemas/known_layers.yaml:1793",
                 "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                 "the stride is stride, or stride_d, stride_h and stride_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1703",
+                "schemas/known_layers.yaml:1795",
                 "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                 "the padding is pad, or pad_d, pad_h and pad_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1705",
+                "schemas/known_layers.yaml:1797",
                 "min(k) > 0 and min(s) > 0 and min(count) > 0",
                 "window and stride are positive, and the window fits",
             ),
             Condition(
-                "schemas/known_layers.yaml:1706",
+                "schemas/known_layers.yaml:1798",
                 "all([b < w for b, w in zip(p, k)]) and all([(o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p)])",
                 "a window lies in the padding",
             ),
         ),
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:2489",
-        (Way("schemas/known_layers.yaml:2490", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:2581",
+        (Way("schemas/known_layers.yaml:2582", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2712",
+        "schemas/known_layers.yaml:2852",
         (
             Way(
-                "schemas/known_layers.yaml:2714",
+                "schemas/known_layers.yaml:2854",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2715",
+                        "schemas/known_layers.yaml:2855",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
@@ -3495,47 +3495,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HeatMap2Coord": Entry(
-        "schemas/known_layers.yaml:854",
+        "schemas/known_layers.yaml:946",
         (
             Way(
-                "schemas/known_layers.yaml:865",
+                "schemas/known_layers.yaml:957",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ny = Cast(row, to=element_type("float32"))\nx = Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32"))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:865", "not coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:957", "not coord_reposition"),),
             ),
             Way(
-                "schemas/known_layers.yaml:875",
+                "schemas/known_layers.yaml:967",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ndown = Sign(Sub(Slice(bottom, starts=[2], ends=[h], axes=[2]), Slice(bottom, starts=[0], ends=[h - 2], axes=[2])))\nright = Sign(Sub(Slice(bottom, starts=[2], ends=[w], axes=[3]), Slice(bottom, starts=[0], ends=[w - 2], axes=[3])))\nstep_y = GatherElements(Reshape(Pad(down, pads=[0, 0, 1, 0, 0, 0, 1, 0]), shape=[0, c, h * w]), at, axis=2)\nstep_x = GatherElements(Reshape(Pad(right, pads=[0, 0, 0, 1, 0, 0, 0, 1]), shape=[0, c, h * w]), at, axis=2)\ny = Add(Cast(row, to=element_type("float32")), Mul(step_y, 0.25))\nx = Add(Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32")), Mul(step_x, 0.25))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:875", "coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:967", "coord_reposition"),),
             ),
         ),
         let=(("c", "bottom.shape[1]"), ("h", "bottom.shape[2]"), ("w", "bottom.shape[3]")),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:861",
+                "schemas/known_layers.yaml:953",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:862",
+                "schemas/known_layers.yaml:954",
                 "coord_h > 0 and coord_w > 0",
                 "coord_h and coord_w are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:863",
+                "schemas/known_layers.yaml:955",
                 "not coord_reposition or h > 2 and w > 2",
                 "a map whose maxima are moved towards a neighbour has three rows and columns",
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1088",
+        "schemas/known_layers.yaml:1180",
         (
             Way(
-                "schemas/known_layers.yaml:1090",
+                "schemas/known_layers.yaml:1182",
                 rewrite='a = Transpose(bottoms[0], perm=[1, 0]) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=[1, 0]) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1092",
+                        "schemas/known_layers.yaml:1184",
                         "len(bottoms) == 2 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices are due",
                     ),
@@ -3544,14 +3544,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PixelShuffle": Entry(
-        "schemas/known_layers.yaml:1576",
+        "schemas/known_layers.yaml:1668",
         (
             Way(
-                "schemas/known_layers.yaml:1578",
+                "schemas/known_layers.yaml:1670",
                 rewrite='tops[0] = DepthToSpace(bottom, blocksize=upscale_factor, mode="CRD")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1580",
+                        "schemas/known_layers.yaml:1672",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
@@ -3561,10 +3561,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "InstanceNorm": Entry(
-        "schemas/known_layers.yaml:923",
+        "schemas/known_layers.yaml:1015",
         (
             Way(
-                "schemas/known_layers.yaml:925",
+                "schemas/known_layers.yaml:1017",
                 rewrite="tops[0] = InstanceNormalization(bottom, scale, shift, epsilon=eps)",
                 let=(
                     ("c", "[bottom.shape[1]]"),
@@ -3573,12 +3573,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:926",
+                        "schemas/known_layers.yaml:1018",
                         "len(blobs) == (2 if affine else 0)",
                         "affine and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:927",
+                        "schemas/known_layers.yaml:1019",
                         "num_features in [0, bottom.shape[1]]",
                         "num_features is the number of channels",
                     ),
@@ -3587,12 +3587,12 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1994",
+        "schemas/known_layers.yaml:2086",
         (
             Way(
-                "schemas/known_layers.yaml:1996",
+                "schemas/known_layers.yaml:2088",
                 rewrite="tops[0] = ReduceL2(bottom, axes=[axis_of(axes, bottom.rank)], keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1997", "has(axes)", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2089", "has(axes)", "axes is due"),),
             ),
         ),
     ),
@@ -3671,9 +3671,9 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("ReduceSumSquare", "bvlc/mapping.yaml:1400", "unknown layer type 'Reduction'"),
     Dropped("RMSNormalization", "bvlc/mapping.yaml:1430", "unknown layer type 'Reduction'"),
     Dropped("RNN", "bvlc/mapping.yaml:1458", "unknown layer type 'Reduction'"),
-    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:709", "unknown value of code_type 'CORNER_SIZE'"),
+    Dropped("caffe.DetectionOutput", "schemas/known_layers.yaml:776", "unknown value of code_type 'CORNER_SIZE'"),
     Dropped("ImageData", "bvlc/mapping.yaml:2023", "ImageDataParameter.batch_size has default 0, 1 is expected"),
-    Dropped("Reshape3d", "schemas/known_layers.yaml:2257", "bottom.shape is a list of int, a tensor is due"),
+    Dropped("Reshape3d", "schemas/known_layers.yaml:2349", "bottom.shape is a list of int, a tensor is due"),
 )
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml

@@ -191,17 +191,17 @@ def emit_arg_min(e: Emit, op: hub.ArgMin, data: Value, reduced: Value) -> None:
 
 
 def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling3d (schemas/known_layers.yaml:1733)."""
+    """AveragePool -> Pooling3d (schemas/known_layers.yaml:1825)."""
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1733")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1825")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1733")
+        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1825")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1733")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1825")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(6)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(6)",
-            "schemas/known_layers.yaml:1733",
+            "schemas/known_layers.yaml:1825",
         )
     e.layer(
         layers.Pooling3d(
@@ -223,22 +223,22 @@ def emit_average_pool_1(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> Non
 
 
 def emit_average_pool_2(e: Emit, op: hub.AveragePool, X: Value, Y: Value) -> None:
-    """AveragePool -> Pooling (schemas/known_layers.yaml:1634)."""
+    """AveragePool -> Pooling (schemas/known_layers.yaml:1726)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1634")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1726")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1634")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1726")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1634")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:1726")
     if not (op.count_include_pad == 1 or op.pads == lib.zeros(4)):
         raise Refused(
             "does not hold: count_include_pad == 1 or pads == zeros(4)",
-            "schemas/known_layers.yaml:1634",
+            "schemas/known_layers.yaml:1726",
         )
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1636")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1728")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1636")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1728")
     e.layer(
         layers.Pooling(
             pool="AVE",
@@ -484,13 +484,13 @@ def emit_batch_normalization_2(
     running_mean: Value | None,
     running_var: Value | None,
 ) -> None:
-    """BatchNormalization -> BN (schemas/known_layers.yaml:149)."""
+    """BatchNormalization -> BN (schemas/known_layers.yaml:172)."""
     if op.training_mode != 0:
         raise Refused("batch statistics are for training", "bvlc/mapping.yaml:279")
     if running_mean is not None:
-        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:149")
+        raise Refused("running_mean is not computed", "schemas/known_layers.yaml:172")
     if running_var is not None:
-        raise Refused("running_var is not computed", "schemas/known_layers.yaml:149")
+        raise Refused("running_var is not computed", "schemas/known_layers.yaml:172")
     each = (1, X.shape[1], 1, 1)
     e.layer(
         layers.BN(var_eps=op.epsilon, moving_average=True),
@@ -634,26 +634,26 @@ def emit_clip_1(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
 
 
 def emit_clip_2(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> Clip (schemas/known_layers.yaml:240)."""
+    """Clip -> Clip (schemas/known_layers.yaml:263)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:240")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:263")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:240")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:263")
     if not op.min <= op.max:
-        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:240")
+        raise Refused("does not hold: min <= max", "schemas/known_layers.yaml:263")
     e.layer(layers.Clip(min=op.min, max=op.max), (input,), tops=(output,))
 
 
 def emit_clip_3(e: Emit, op: hub.Clip, input: Value, output: Value) -> None:
-    """Clip -> ReLU6 (schemas/known_layers.yaml:2142)."""
+    """Clip -> ReLU6 (schemas/known_layers.yaml:2234)."""
     if op.min is None:
-        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2142")
+        raise Refused("does not hold: has(min)", "schemas/known_layers.yaml:2234")
     if op.max is None:
-        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2142")
+        raise Refused("does not hold: has(max)", "schemas/known_layers.yaml:2234")
     if op.min != 0:
-        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2142")
+        raise Refused("does not hold: min == 0", "schemas/known_layers.yaml:2234")
     if op.max != 6:
-        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2142")
+        raise Refused("does not hold: max == 6", "schemas/known_layers.yaml:2234")
     e.layer(layers.ReLU6(), (input,), tops=(output,))
 
 
@@ -765,11 +765,11 @@ def emit_concat_3(e: Emit, op: hub.Concat, inputs: tuple[Value, ...], concat_res
 
 
 def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution3d (schemas/known_layers.yaml:337)."""
+    """Conv -> Convolution3d (schemas/known_layers.yaml:360)."""
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:337")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:360")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:337")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:360")
     e.layer(
         layers.Convolution3d(
             num_output=W.shape[0],
@@ -795,13 +795,13 @@ def emit_conv_1(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> HoleConvolution (schemas/known_layers.yaml:902)."""
+    """Conv -> HoleConvolution (schemas/known_layers.yaml:994)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:902")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:994")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:902")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:994")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:902")
+        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:994")
     e.layer(
         layers.HoleConvolution(
             num_output=W.shape[0],
@@ -823,13 +823,13 @@ def emit_conv_2(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: V
 
 
 def emit_conv_3(e: Emit, op: hub.Conv, X: Value, W: Value, B: Value | None, Y: Value) -> None:
-    """Conv -> Convolution (schemas/known_layers.yaml:269)."""
+    """Conv -> Convolution (schemas/known_layers.yaml:292)."""
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:269")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:292")
     if op.pads[:2] != op.pads[2:]:
-        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:269")
+        raise Refused("does not hold: pads[:2] == pads[2:]", "schemas/known_layers.yaml:292")
     if op.dilations == lib.ones(2):
-        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:269")
+        raise Refused("does not hold: dilations != ones(2)", "schemas/known_layers.yaml:292")
     e.layer(
         layers.Convolution(
             num_output=W.shape[0],
@@ -1350,11 +1350,11 @@ def emit_gru(
 
 
 def emit_hard_sigmoid_1(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> None:
-    """HardSigmoid -> HSigmoid (schemas/known_layers.yaml:838)."""
+    """HardSigmoid -> HSigmoid (schemas/known_layers.yaml:930)."""
     if not abs(op.alpha - 1 / 6) < 1e-06:
-        raise Refused("does not hold: abs(alpha - 1 / 6) < 1e-06", "schemas/known_layers.yaml:838")
+        raise Refused("does not hold: abs(alpha - 1 / 6) < 1e-06", "schemas/known_layers.yaml:930")
     if op.beta != 0.5:
-        raise Refused("does not hold: beta == 0.5", "schemas/known_layers.yaml:838")
+        raise Refused("does not hold: beta == 0.5", "schemas/known_layers.yaml:930")
     e.layer(layers.HSigmoid(), (X,), tops=(Y,))
 
 
@@ -1367,11 +1367,11 @@ def emit_hard_sigmoid_2(e: Emit, op: hub.HardSigmoid, X: Value, Y: Value) -> Non
 
 
 def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (schemas/known_layers.yaml:1487)."""
+    """Identity -> Parameter (schemas/known_layers.yaml:1579)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1487")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1579")
     if input.rank != 4:
-        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1487")
+        raise Refused("does not hold: input.rank == 4", "schemas/known_layers.yaml:1579")
     e.layer(
         layers.Parameter(
             batch=input.shape[0],
@@ -1386,11 +1386,11 @@ def emit_identity_1(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (schemas/known_layers.yaml:1492)."""
+    """Identity -> Parameter (schemas/known_layers.yaml:1584)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1492")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1584")
     if input.rank != 3:
-        raise Refused("does not hold: input.rank == 3", "schemas/known_layers.yaml:1492")
+        raise Refused("does not hold: input.rank == 3", "schemas/known_layers.yaml:1584")
     e.layer(
         layers.Parameter(batch=input.shape[0], m=input.shape[1], n=input.shape[2]),
         (),
@@ -1400,20 +1400,20 @@ def emit_identity_2(e: Emit, op: hub.Identity, input: Value, output: Value) -> N
 
 
 def emit_identity_3(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter (schemas/known_layers.yaml:1497)."""
+    """Identity -> Parameter (schemas/known_layers.yaml:1589)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1497")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1589")
     if input.rank != 2:
-        raise Refused("does not hold: input.rank == 2", "schemas/known_layers.yaml:1497")
+        raise Refused("does not hold: input.rank == 2", "schemas/known_layers.yaml:1589")
     e.layer(layers.Parameter(m=input.shape[0], n=input.shape[1]), (), blobs=(input,), tops=(output,))
 
 
 def emit_identity_4(e: Emit, op: hub.Identity, input: Value, output: Value) -> None:
-    """Identity -> Parameter + Reshape (schemas/known_layers.yaml:1502)."""
+    """Identity -> Parameter + Reshape (schemas/known_layers.yaml:1594)."""
     if not lib.is_constant(input):
-        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1502")
+        raise Refused("does not hold: is_constant(input)", "schemas/known_layers.yaml:1594")
     if input.rank in (2, 3, 4):
-        raise Refused("does not hold: input.rank not in [2, 3, 4]", "schemas/known_layers.yaml:1502")
+        raise Refused("does not hold: input.rank not in [2, 3, 4]", "schemas/known_layers.yaml:1594")
     top = e.layer(
         layers.Parameter(m=1, n=lib.product(input.shape[:])),
         (),
@@ -1437,7 +1437,7 @@ def emit_instance_normalization_1(
     B: Value,
     output: Value,
 ) -> None:
-    """InstanceNormalization -> InstanceNorm (schemas/known_layers.yaml:935)."""
+    """InstanceNormalization -> InstanceNorm (schemas/known_layers.yaml:1027)."""
     e.layer(
         layers.InstanceNorm(num_features=input.shape[1], eps=op.epsilon, affine=True),
         (input,),
@@ -1513,15 +1513,15 @@ def emit_lrn_3(e: Emit, op: hub.LRN, X: Value, Y: Value) -> None:
 
 
 def emit_mat_mul_1(e: Emit, op: hub.MatMul, A: Value, B: Value, Y: Value) -> None:
-    """MatMul -> MatMul (schemas/known_layers.yaml:1099)."""
+    """MatMul -> MatMul (schemas/known_layers.yaml:1191)."""
     if lib.is_constant(A):
-        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:1099")
+        raise Refused("does not hold: not is_constant(A)", "schemas/known_layers.yaml:1191")
     if lib.is_constant(B):
-        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:1099")
+        raise Refused("does not hold: not is_constant(B)", "schemas/known_layers.yaml:1191")
     if A.rank != 2:
-        raise Refused("does not hold: A.rank == 2", "schemas/known_layers.yaml:1099")
+        raise Refused("does not hold: A.rank == 2", "schemas/known_layers.yaml:1191")
     if B.rank != 2:
-        raise Refused("does not hold: B.rank == 2", "schemas/known_layers.yaml:1099")
+        raise Refused("does not hold: B.rank == 2", "schemas/known_layers.yaml:1191")
     e.layer(layers.MatMul(mode="NN"), (A, B), tops=(Y,))
 
 
@@ -1698,20 +1698,20 @@ def emit_max_7(e: Emit, op: hub.Max, data_0: tuple[Value, ...], max_: Value) -> 
 
 
 def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling3d (schemas/known_layers.yaml:1718)."""
+    """MaxPool -> Pooling3d (schemas/known_layers.yaml:1810)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 3:
-        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1718")
+        raise Refused("does not hold: len(kernel_shape) == 3", "schemas/known_layers.yaml:1810")
     if op.dilations != lib.ones(3):
-        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1718")
+        raise Refused("does not hold: dilations == ones(3)", "schemas/known_layers.yaml:1810")
     if op.pads[:3] != op.pads[3:]:
-        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1718")
+        raise Refused("does not hold: pads[:3] == pads[3:]", "schemas/known_layers.yaml:1810")
     if Indices is not None:
-        raise Refused("does not hold: not has(Indices)", "schemas/known_layers.yaml:1718")
+        raise Refused("does not hold: not has(Indices)", "schemas/known_layers.yaml:1810")
     e.layer(
         layers.Pooling3d(
             pool="MAX",
@@ -1732,20 +1732,20 @@ def emit_max_pool_1(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value
 
 
 def emit_max_pool_2(e: Emit, op: hub.MaxPool, X: Value, Y: Value, Indices: Value | None) -> None:
-    """MaxPool -> Pooling (schemas/known_layers.yaml:1650)."""
+    """MaxPool -> Pooling (schemas/known_layers.yaml:1742)."""
     if Indices is not None:
         raise Refused(
             "places of maxima are written for undilated windows over planes only, each of which holds an element of the input",
             "bvlc/mapping.yaml:1029",
         )
     if len(op.kernel_shape) != 2:
-        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1650")
+        raise Refused("does not hold: len(kernel_shape) == 2", "schemas/known_layers.yaml:1742")
     if op.dilations != lib.ones(2):
-        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1650")
+        raise Refused("does not hold: dilations == ones(2)", "schemas/known_layers.yaml:1742")
     if lib.window_count(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2], lib.ones(2)) != Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1652")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1744")
     if lib.caffe_pool_size(X.shape[2:], op.kernel_shape, op.strides, op.pads[:2]) == Y.shape[2:]:
-        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1652")
+        raise Refused("Caffe's own number of windows is due", "schemas/known_layers.yaml:1744")
     e.layer(
         layers.Pooling(
             pool="MAX",
@@ -2150,27 +2150,27 @@ def emit_or_2(e: Emit, op: hub.Or, A: Value, B: Value, C: Value) -> None:
 
 
 def emit_pad_1(e: Emit, op: hub.Pad, data: Value, output: Value) -> None:
-    """Pad -> ReflectionPad (schemas/known_layers.yaml:1434)."""
+    """Pad -> ReflectionPad (schemas/known_layers.yaml:1526)."""
     pads = e.known(op.pads)
     if op.mode != "reflect":
-        raise Refused("does not hold: mode == 'reflect'", "schemas/known_layers.yaml:1436")
+        raise Refused("does not hold: mode == 'reflect'", "schemas/known_layers.yaml:1528")
     if data.rank != 4:
-        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1436")
+        raise Refused("does not hold: data.rank == 4", "schemas/known_layers.yaml:1528")
     each = lib.pad_pairs(pads, op.axes, data.rank)
     if each[:2] != ((0, 0), (0, 0)):
         raise Refused(
             "height and width are padded here, by as much on both sides",
-            "schemas/known_layers.yaml:1438",
+            "schemas/known_layers.yaml:1530",
         )
     if each[2][0] != each[2][1]:
         raise Refused(
             "height and width are padded here, by as much on both sides",
-            "schemas/known_layers.yaml:1438",
+            "schemas/known_layers.yaml:1530",
         )
     if each[3][0] != each[3][1]:
         raise Refused(
             "height and width are padded here, by as much on both sides",
-            "schemas/known_layers.yaml:1438",
+            "schemas/known_layers.yaml:1530",
         )
     e.layer(
         layers.ReflectionPad(mode="REFLECTION", pad_h=each[2][0], pad_w=each[3][0]),
@@ -2595,17 +2595,17 @@ def emit_sigmoid(e: Emit, op: hub.Sigmoid, X: Value, Y: Value) -> None:
 
 
 def emit_slice_1(e: Emit, op: hub.Slice, data: Value, output: Value) -> None:
-    """Slice -> Reverse (schemas/known_layers.yaml:2394)."""
+    """Slice -> Reverse (schemas/known_layers.yaml:2486)."""
     starts = e.known(op.starts)
     ends = e.known(op.ends)
     turned = lib.slice_axes(op.axes, len(starts))
     stride = lib.steps_of(starts, op.steps)
     if len(turned) != 1:
-        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2397")
+        raise Refused("does not hold: len(turned) == 1", "schemas/known_layers.yaml:2489")
     if stride != (-1,):
-        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2397")
+        raise Refused("does not hold: stride == [-1]", "schemas/known_layers.yaml:2489")
     if len(lib.slice_range(data.shape[turned[0]], starts[0], ends[0], -1)) != data.shape[turned[0]]:
-        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2399")
+        raise Refused("the whole axis is due", "schemas/known_layers.yaml:2491")
     e.layer(layers.Reverse(axis=lib.axis_of(turned[0], data.rank)), (data,), tops=(output,))
 
 
@@ -2914,14 +2914,14 @@ def emit_top_k(e: Emit, op: hub.TopK, X: Value, Values: Value, Indices: Value) -
 
 
 def emit_transpose_1(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Transpose (schemas/known_layers.yaml:2719)."""
+    """Transpose -> Transpose (schemas/known_layers.yaml:2859)."""
     e.layer(layers.Transpose(dim=op.perm), (data,), tops=(transposed,))
 
 
 def emit_transpose_2(e: Emit, op: hub.Transpose, data: Value, transposed: Value) -> None:
-    """Transpose -> Permute (schemas/known_layers.yaml:1554)."""
+    """Transpose -> Permute (schemas/known_layers.yaml:1646)."""
     if not data.rank <= 4:
-        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1554")
+        raise Refused("does not hold: data.rank <= 4", "schemas/known_layers.yaml:1646")
     e.layer(layers.Permute(order=op.perm), (data,), tops=(transposed,))
 
 
@@ -3071,12 +3071,12 @@ def emit_where_5(e: Emit, op: hub.Where, condition: Value, X: Value, Y: Value, o
 
 
 def emit_hard_swish(e: Emit, op: hub.HardSwish, X: Value, Y: Value) -> None:
-    """HardSwish -> HSwish (schemas/known_layers.yaml:847)."""
+    """HardSwish -> HSwish (schemas/known_layers.yaml:939)."""
     e.layer(layers.HSwish(), (X,), tops=(Y,))
 
 
 def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Value) -> None:
-    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2467)."""
+    """MaxRoiPool -> ROIPooling (schemas/known_layers.yaml:2559)."""
     e.layer(
         layers.ROIPooling(
             pooled_h=op.pooled_shape[0],
@@ -3089,19 +3089,19 @@ def emit_max_roi_pool(e: Emit, op: hub.MaxRoiPool, X: Value, rois: Value, Y: Val
 
 
 def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, boxes: Value) -> None:
-    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1856)."""
+    """caffe.PriorBox -> PriorBox (schemas/known_layers.yaml:1948)."""
     if len(op.min_sizes) != 1:
-        raise Refused("does not hold: len(min_sizes) == 1", "schemas/known_layers.yaml:1856")
+        raise Refused("does not hold: len(min_sizes) == 1", "schemas/known_layers.yaml:1948")
     if op.image_size != ():
-        raise Refused("does not hold: image_size == ()", "schemas/known_layers.yaml:1856")
+        raise Refused("does not hold: image_size == ()", "schemas/known_layers.yaml:1948")
     if op.steps != ():
-        raise Refused("does not hold: steps == ()", "schemas/known_layers.yaml:1856")
+        raise Refused("does not hold: steps == ()", "schemas/known_layers.yaml:1948")
     if op.offset != 0.5:
-        raise Refused("does not hold: offset == 0.5", "schemas/known_layers.yaml:1856")
+        raise Refused("does not hold: offset == 0.5", "schemas/known_layers.yaml:1948")
     if not all(tuple(size == int(size) for size in op.min_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1858")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1950")
     if not all(tuple(size == int(size) for size in op.max_sizes)):
-        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1858")
+        raise Refused("sizes are whole pixels", "schemas/known_layers.yaml:1950")
     e.layer(
         layers.PriorBox(
             min_size=op.min_sizes[0],
@@ -3117,41 +3117,41 @@ def emit_prior_box(e: Emit, op: caffe_ops.PriorBox, data: Value, image: Value, b
 
 
 def emit_resize_1(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> NNUpsample (schemas/known_layers.yaml:1283)."""
+    """Resize -> NNUpsample (schemas/known_layers.yaml:1375)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1283")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1375")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1283")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1375")
     if op.mode != "nearest":
-        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1283")
+        raise Refused("does not hold: mode == 'nearest'", "schemas/known_layers.yaml:1375")
     if not lib.repeats_whole(op.coordinate_transformation_mode, op.nearest_mode):
         raise Refused(
             "does not hold: repeats_whole(coordinate_transformation_mode, nearest_mode)",
-            "schemas/known_layers.yaml:1283",
+            "schemas/known_layers.yaml:1375",
         )
     factor = Y.shape[2] // X.shape[2]
     if X.shape[2] * factor != Y.shape[2]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1287")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1379")
     if X.shape[3] * factor != Y.shape[3]:
-        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1287")
+        raise Refused("one whole factor for both axes", "schemas/known_layers.yaml:1379")
     e.layer(layers.NNUpsample(resize=factor), (X,), tops=(Y,))
 
 
 def emit_resize_2(e: Emit, op: hub.Resize, X: Value, Y: Value) -> None:
-    """Resize -> Interp (schemas/known_layers.yaml:976)."""
+    """Resize -> Interp (schemas/known_layers.yaml:1068)."""
     if X.rank != 4:
-        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:976")
+        raise Refused("does not hold: X.rank == 4", "schemas/known_layers.yaml:1068")
     if X.shape[1] != Y.shape[1]:
-        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:976")
+        raise Refused("does not hold: X.shape[1] == Y.shape[1]", "schemas/known_layers.yaml:1068")
     if op.mode != "linear":
-        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:976")
+        raise Refused("does not hold: mode == 'linear'", "schemas/known_layers.yaml:1068")
     if op.coordinate_transformation_mode != "align_corners":
         raise Refused(
             "does not hold: coordinate_transformation_mode == 'align_corners'",
-            "schemas/known_layers.yaml:976",
+            "schemas/known_layers.yaml:1068",
         )
     if op.antialias != 0:
-        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:976")
+        raise Refused("does not hold: antialias == 0", "schemas/known_layers.yaml:1068")
     e.layer(layers.Interp(height=Y.shape[2], width=Y.shape[3], align_corners=True), (X,), tops=(Y,))
 
 
@@ -3163,15 +3163,15 @@ def emit_detection_output_1(
     priors: Value,
     boxes: Value,
 ) -> None:
-    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:696)."""
+    """caffe.DetectionOutput -> DetectionOutput (schemas/known_layers.yaml:763)."""
     if op.code not in ("CORNER", "CENTER_SIZE"):
-        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:696")
+        raise Refused("does not hold: code in ('CORNER', 'CENTER_SIZE')", "schemas/known_layers.yaml:763")
     if op.nms_eta != 1:
-        raise Refused("does not hold: nms_eta == 1", "schemas/known_layers.yaml:696")
+        raise Refused("does not hold: nms_eta == 1", "schemas/known_layers.yaml:763")
     if op.last_pixel:
         raise Refused(
             "right and bottom are a box's far edges here, not its last pixels",
-            "schemas/known_layers.yaml:698",
+            "schemas/known_layers.yaml:765",
         )
     e.layer(
         layers.DetectionOutput(
@@ -3190,7 +3190,7 @@ def emit_detection_output_1(
 
 
 def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Value, Y: Value) -> None:
-    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:1955)."""
+    """caffe.PSROIPooling -> PSROIPooling (schemas/known_layers.yaml:2047)."""
     e.layer(
         layers.PSROIPooling(
             spatial_scale=op.spatial_scale,
@@ -3203,30 +3203,30 @@ def emit_psroi_pooling(e: Emit, op: caffe_ops.PSROIPooling, X: Value, rois: Valu
 
 
 def emit_channel_shuffle(e: Emit, op: caffe_ops.ChannelShuffle, X: Value, Y: Value) -> None:
-    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2522)."""
+    """caffe.ChannelShuffle -> ChannelShuffle (schemas/known_layers.yaml:2614)."""
     e.layer(layers.ChannelShuffle(group=op.group), (X,), tops=(Y,))
 
 
 def emit_depth_to_space_1(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1584)."""
+    """DepthToSpace -> PixelShuffle (schemas/known_layers.yaml:1676)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:1584")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:1676")
     e.layer(layers.PixelShuffle(upscale_factor=op.blocksize), (input,), tops=(output,))
 
 
 def emit_depth_to_space_2(e: Emit, op: hub.DepthToSpace, input: Value, output: Value) -> None:
-    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2662)."""
+    """DepthToSpace -> SubpixelUp (schemas/known_layers.yaml:2802)."""
     if op.mode != "CRD":
-        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2662")
+        raise Refused("does not hold: mode == 'CRD'", "schemas/known_layers.yaml:2802")
     e.layer(layers.SubpixelUp(upsample=op.blocksize, mode="pytorch"), (input,), tops=(output,))
 
 
 def emit_reduce_l2(e: Emit, op: hub.ReduceL2, data: Value, reduced: Value) -> None:
-    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:2001)."""
+    """ReduceL2 -> ReduceL2 (schemas/known_layers.yaml:2093)."""
     if op.axes is None:
-        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2001")
+        raise Refused("does not hold: has(axes)", "schemas/known_layers.yaml:2093")
     if len(op.axes) != 1:
-        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2001")
+        raise Refused("does not hold: len(axes) == 1", "schemas/known_layers.yaml:2093")
     e.layer(
         layers.ReduceL2(axes=lib.axis_of(op.axes[0], data.rank), keepdims=op.keepdims),
         (data,),
@@ -3265,8 +3265,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.ArgMin: Rule((Alternative(emit_arg_min, "bvlc/mapping.yaml:191"),)),
     hub.AveragePool: Rule(
         (
-            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1733"),
-            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1634"),
+            Alternative(emit_average_pool_1, "schemas/known_layers.yaml:1825"),
+            Alternative(emit_average_pool_2, "schemas/known_layers.yaml:1726"),
             Alternative(emit_average_pool_3, "bvlc/mapping.yaml:204"),
             Alternative(emit_average_pool_4, "bvlc/mapping.yaml:213"),
             Alternative(emit_average_pool_5, "bvlc/mapping.yaml:233"),
@@ -3281,7 +3281,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.BatchNormalization: Rule(
         (
             Alternative(emit_batch_normalization_1, "bvlc/mapping.yaml:278"),
-            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:149"),
+            Alternative(emit_batch_normalization_2, "schemas/known_layers.yaml:172"),
         ),
     ),
     caffe_ops.AddAlong: Rule((Alternative(emit_add_along, "bvlc/mapping.yaml:292"),)),
@@ -3304,8 +3304,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Clip: Rule(
         (
             Alternative(emit_clip_1, "ppq/mapping.yaml:25"),
-            Alternative(emit_clip_2, "schemas/known_layers.yaml:240"),
-            Alternative(emit_clip_3, "schemas/known_layers.yaml:2142"),
+            Alternative(emit_clip_2, "schemas/known_layers.yaml:263"),
+            Alternative(emit_clip_3, "schemas/known_layers.yaml:2234"),
             Alternative(emit_clip_4, "bvlc/mapping.yaml:415"),
             Alternative(emit_clip_5, "bvlc/mapping.yaml:417"),
             Alternative(emit_clip_6, "bvlc/mapping.yaml:419"),
@@ -3323,9 +3323,9 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Conv: Rule(
         (
-            Alternative(emit_conv_1, "schemas/known_layers.yaml:337"),
-            Alternative(emit_conv_2, "schemas/known_layers.yaml:902"),
-            Alternative(emit_conv_3, "schemas/known_layers.yaml:269"),
+            Alternative(emit_conv_1, "schemas/known_layers.yaml:360"),
+            Alternative(emit_conv_2, "schemas/known_layers.yaml:994"),
+            Alternative(emit_conv_3, "schemas/known_layers.yaml:292"),
             Alternative(emit_conv_4, "bvlc/mapping.yaml:477"),
             Alternative(emit_conv_6, "bvlc/mapping.yaml:503"),
         ),
@@ -3396,20 +3396,20 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.GRU: Rule((Alternative(emit_gru, "bvlc/mapping.yaml:801"),)),
     hub.HardSigmoid: Rule(
         (
-            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:838"),
+            Alternative(emit_hard_sigmoid_1, "schemas/known_layers.yaml:930"),
             Alternative(emit_hard_sigmoid_2, "bvlc/mapping.yaml:805"),
         ),
     ),
     hub.Identity: Rule(
         (
-            Alternative(emit_identity_1, "schemas/known_layers.yaml:1487"),
-            Alternative(emit_identity_2, "schemas/known_layers.yaml:1492"),
-            Alternative(emit_identity_3, "schemas/known_layers.yaml:1497"),
-            Alternative(emit_identity_4, "schemas/known_layers.yaml:1502"),
+            Alternative(emit_identity_1, "schemas/known_layers.yaml:1579"),
+            Alternative(emit_identity_2, "schemas/known_layers.yaml:1584"),
+            Alternative(emit_identity_3, "schemas/known_layers.yaml:1589"),
+            Alternative(emit_identity_4, "schemas/known_layers.yaml:1594"),
             Alternative(emit_identity_6, "bvlc/mapping.yaml:821"),
         ),
     ),
-    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization_1, "schemas/known_layers.yaml:935"),)),
+    hub.InstanceNormalization: Rule((Alternative(emit_instance_normalization_1, "schemas/known_layers.yaml:1027"),)),
     hub.LeakyRelu: Rule((Alternative(emit_leaky_relu, "bvlc/mapping.yaml:907"),)),
     hub.Less: Rule((Alternative(emit_less, "bvlc/mapping.yaml:912"),)),
     hub.LessOrEqual: Rule((Alternative(emit_less_or_equal, "bvlc/mapping.yaml:916"),)),
@@ -3423,7 +3423,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MatMul: Rule(
         (
-            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:1099"),
+            Alternative(emit_mat_mul_1, "schemas/known_layers.yaml:1191"),
             Alternative(emit_mat_mul_2, "bvlc/mapping.yaml:951"),
             Alternative(emit_mat_mul_3, "bvlc/mapping.yaml:959"),
             Alternative(emit_mat_mul_4, "bvlc/mapping.yaml:968"),
@@ -3446,8 +3446,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.MaxPool: Rule(
         (
-            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1718"),
-            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1650"),
+            Alternative(emit_max_pool_1, "schemas/known_layers.yaml:1810"),
+            Alternative(emit_max_pool_2, "schemas/known_layers.yaml:1742"),
             Alternative(emit_max_pool_3, "bvlc/mapping.yaml:1034"),
             Alternative(emit_max_pool_4, "bvlc/mapping.yaml:1045"),
             Alternative(emit_max_pool_5, "bvlc/mapping.yaml:1050"),
@@ -3496,7 +3496,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     ),
     hub.Pad: Rule(
         (
-            Alternative(emit_pad_1, "schemas/known_layers.yaml:1434"),
+            Alternative(emit_pad_1, "schemas/known_layers.yaml:1526"),
             Alternative(emit_pad_2, "bvlc/mapping.yaml:1212"),
             Alternative(emit_pad_3, "bvlc/mapping.yaml:1214"),
             Alternative(emit_pad_4, "bvlc/mapping.yaml:1218"),
@@ -3567,7 +3567,7 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.Sigmoid: Rule((Alternative(emit_sigmoid, "bvlc/mapping.yaml:1491"),)),
     hub.Slice: Rule(
         (
-            Alternative(emit_slice_1, "schemas/known_layers.yaml:2394"),
+            Alternative(emit_slice_1, "schemas/known_layers.yaml:2486"),
             Alternative(emit_slice_2, "bvlc/mapping.yaml:1504"),
             Alternative(emit_slice_3, "bvlc/mapping.yaml:1506"),
             Alternative(emit_slice_4, "bvlc/mapping.yaml:1511"),
@@ -3610,8 +3610,8 @@ RULES: Final[Mapping[type[Op], Rule]] = {
     hub.TopK: Rule((Alternative(emit_top_k, "bvlc/mapping.yaml:1640"),)),
     hub.Transpose: Rule(
         (
-            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2719"),
-            Alternative(emit_transpose_2, "schemas/known_layers.yaml:1554"),
+            Alternative(emit_transpose_1, "schemas/known_layers.yaml:2859"),
+            Alternative(emit_transpose_2, "schemas/known_layers.yaml:1646"),
             Alternative(emit_transpose_3, "bvlc/mapping.yaml:1650"),
             Alternative(emit_transpose_4, "bvlc/mapping.yaml:1652"),
             Alternative(emit_transpose_5, "bvlc/mapping.yaml:1657"),
@@ -3627,23 +3627,23 @@ RULES: Final[Mapping[type[Op], Rule]] = {
             Alternative(emit_where_5, "bvlc/mapping.yaml:1687"),
         ),
     ),
-    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:847"),)),
-    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2467"),)),
-    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1856"),)),
+    hub.HardSwish: Rule((Alternative(emit_hard_swish, "schemas/known_layers.yaml:939"),)),
+    hub.MaxRoiPool: Rule((Alternative(emit_max_roi_pool, "schemas/known_layers.yaml:2559"),)),
+    caffe_ops.PriorBox: Rule((Alternative(emit_prior_box, "schemas/known_layers.yaml:1948"),)),
     hub.Resize: Rule(
         (
-            Alternative(emit_resize_1, "schemas/known_layers.yaml:1283"),
-            Alternative(emit_resize_2, "schemas/known_layers.yaml:976"),
+            Alternative(emit_resize_1, "schemas/known_layers.yaml:1375"),
+            Alternative(emit_resize_2, "schemas/known_layers.yaml:1068"),
         ),
     ),
-    caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:696"),)),
-    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:1955"),)),
-    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2522"),)),
+    caffe_ops.DetectionOutput: Rule((Alternative(emit_detection_output_1, "schemas/known_layers.yaml:763"),)),
+    caffe_ops.PSROIPooling: Rule((Alternative(emit_psroi_pooling, "schemas/known_layers.yaml:2047"),)),
+    caffe_ops.ChannelShuffle: Rule((Alternative(emit_channel_shuffle, "schemas/known_layers.yaml:2614"),)),
     hub.DepthToSpace: Rule(
         (
-            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1584"),
-            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2662"),
+            Alternative(emit_depth_to_space_1, "schemas/known_layers.yaml:1676"),
+            Alternative(emit_depth_to_space_2, "schemas/known_layers.yaml:2802"),
         ),
     ),
-    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:2001"),)),
+    hub.ReduceL2: Rule((Alternative(emit_reduce_l2, "schemas/known_layers.yaml:2093"),)),
 }

@@ -15,14 +15,14 @@ from caffeforge.runtime.coverage import Condition, Dropped, Entry, PatternText, 
 OPS: Final[Mapping[str, Entry]] = {
     "Abs": Entry("bvlc/mapping.yaml:96", (Way("bvlc/mapping.yaml:97", layers=("AbsVal",)),)),
     "Add": Entry(
-        "schemas/known_layers.yaml:10",
+        "schemas/known_layers.yaml:33",
         (
             Way(
-                "schemas/known_layers.yaml:11",
+                "schemas/known_layers.yaml:34",
                 layers=("Add",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:11",
+                        "schemas/known_layers.yaml:34",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -184,15 +184,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1634",
+                "schemas/known_layers.yaml:1726",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1634",
+                        "schemas/known_layers.yaml:1726",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1636",
+                        "schemas/known_layers.yaml:1728",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -331,12 +331,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2958",
+        "schemas/known_layers.yaml:3098",
         (
             Way(
-                "schemas/known_layers.yaml:2959",
+                "schemas/known_layers.yaml:3099",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2959", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3099", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -386,12 +386,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:239",
+        "schemas/known_layers.yaml:262",
         (
             Way(
-                "schemas/known_layers.yaml:240",
+                "schemas/known_layers.yaml:263",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:240", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:263", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:415",
@@ -469,11 +469,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:552",
+                "schemas/known_layers.yaml:619",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:552",
+                        "schemas/known_layers.yaml:619",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -551,14 +551,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:733",
+        "schemas/known_layers.yaml:800",
         (
             Way(
-                "schemas/known_layers.yaml:734",
+                "schemas/known_layers.yaml:801",
                 layers=("Div",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:734",
+                        "schemas/known_layers.yaml:801",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -741,14 +741,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:791",
+        "schemas/known_layers.yaml:883",
         (
             Way(
-                "schemas/known_layers.yaml:792",
+                "schemas/known_layers.yaml:884",
                 layers=("Gemm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:792",
+                        "schemas/known_layers.yaml:884",
                         "has(C) and not is_constant(A) and not is_constant(B) and not is_constant(C) and C.shape == Y.shape",
                     ),
                 ),
@@ -871,9 +871,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:826",
+        "schemas/known_layers.yaml:918",
         (
-            Way("schemas/known_layers.yaml:827", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:919", layers=("HardSigmoid",)),
             Way("bvlc_master/mapping.yaml:11", layers=("Power", "Clip")),
             Way("bvlc/mapping.yaml:805", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
@@ -904,14 +904,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LayerNormalization": Entry(
-        "schemas/known_layers.yaml:1024",
+        "schemas/known_layers.yaml:1116",
         (
             Way(
-                "schemas/known_layers.yaml:1025",
+                "schemas/known_layers.yaml:1117",
                 layers=("LayerNorm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1025",
+                        "schemas/known_layers.yaml:1117",
                         "axis in [1, 1 - X.rank] and is_constant(Scale)",
                     ),
                 ),
@@ -967,14 +967,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry("bvlc/mapping.yaml:945", (Way("bvlc/mapping.yaml:946", hook="lstm"),)),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1134",
+        "schemas/known_layers.yaml:1226",
         (
             Way(
-                "schemas/known_layers.yaml:1135",
+                "schemas/known_layers.yaml:1227",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1135",
+                        "schemas/known_layers.yaml:1227",
                         "not is_constant(A) and not is_constant(B) and A.rank == B.rank and A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
                     ),
                 ),
@@ -1044,14 +1044,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Max": Entry(
-        "schemas/known_layers.yaml:1171",
+        "schemas/known_layers.yaml:1263",
         (
             Way(
-                "schemas/known_layers.yaml:1172",
+                "schemas/known_layers.yaml:1264",
                 layers=("Maximum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1172",
+                        "schemas/known_layers.yaml:1264",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1152,15 +1152,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1650",
+                "schemas/known_layers.yaml:1742",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1650",
+                        "schemas/known_layers.yaml:1742",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1652",
+                        "schemas/known_layers.yaml:1744",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1268,14 +1268,14 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1104", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "schemas/known_layers.yaml:1184",
+        "schemas/known_layers.yaml:1276",
         (
             Way(
-                "schemas/known_layers.yaml:1185",
+                "schemas/known_layers.yaml:1277",
                 layers=("Minimum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1185",
+                        "schemas/known_layers.yaml:1277",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1421,29 +1421,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1206",
+        "schemas/known_layers.yaml:1298",
         (
             Way(
-                "schemas/known_layers.yaml:1207",
+                "schemas/known_layers.yaml:1299",
                 layers=("MirrorPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1207", 'mode in ["reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1299", 'mode in ["reflect", "edge"]'),
                     Condition(
-                        "schemas/known_layers.yaml:1211",
+                        "schemas/known_layers.yaml:1303",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1408",
+                "schemas/known_layers.yaml:1500",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1408", 'mode == "constant"'),
+                    Condition("schemas/known_layers.yaml:1500", 'mode == "constant"'),
                     Condition(
-                        "schemas/known_layers.yaml:1412",
+                        "schemas/known_layers.yaml:1504",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
@@ -1546,12 +1546,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Reciprocal": Entry("bvlc/mapping.yaml:1278", (Way("bvlc/mapping.yaml:1279", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1968",
+        "schemas/known_layers.yaml:2060",
         (
             Way(
-                "schemas/known_layers.yaml:1969",
+                "schemas/known_layers.yaml:2061",
                 layers=("ReduceL1",),
-                conditions=(Condition("schemas/known_layers.yaml:1969", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2061", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1287",
@@ -1582,12 +1582,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:2032",
+        "schemas/known_layers.yaml:2124",
         (
             Way(
-                "schemas/known_layers.yaml:2033",
+                "schemas/known_layers.yaml:2125",
                 layers=("ReduceMax",),
-                conditions=(Condition("schemas/known_layers.yaml:2033", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2125", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1313",
@@ -1619,12 +1619,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1309", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:2048",
+        "schemas/known_layers.yaml:2140",
         (
             Way(
-                "schemas/known_layers.yaml:2049",
+                "schemas/known_layers.yaml:2141",
                 layers=("ReduceMean",),
-                conditions=(Condition("schemas/known_layers.yaml:2049", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2141", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1341",
@@ -1686,12 +1686,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1337", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:2064",
+        "schemas/known_layers.yaml:2156",
         (
             Way(
-                "schemas/known_layers.yaml:2065",
+                "schemas/known_layers.yaml:2157",
                 layers=("ReduceMin",),
-                conditions=(Condition("schemas/known_layers.yaml:2065", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2157", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1371",
@@ -1700,12 +1700,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:2096",
+        "schemas/known_layers.yaml:2188",
         (
             Way(
-                "schemas/known_layers.yaml:2097",
+                "schemas/known_layers.yaml:2189",
                 layers=("ReduceSum",),
-                conditions=(Condition("schemas/known_layers.yaml:2097", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2189", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1378",
@@ -1824,17 +1824,17 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2609",
+        "schemas/known_layers.yaml:2749",
         (
             Way(
-                "schemas/known_layers.yaml:2610",
+                "schemas/known_layers.yaml:2750",
                 layers=("StridedSlice",),
                 let=(
                     ("cut", "slice_axes(axes, len(starts))"),
                     ("stride", "steps_of(starts, steps)"),
                     ("first", "[n + data.shape[axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut)]"),
                 ),
-                conditions=(Condition("schemas/known_layers.yaml:2614", "min(stride) > 0 and min(first) >= 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2754", "min(stride) > 0 and min(first) >= 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1504",
@@ -1897,9 +1897,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Softmax": Entry("bvlc/mapping.yaml:1548", (Way("bvlc/mapping.yaml:1549", layers=("Softmax",)),)),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2536",
+        "schemas/known_layers.yaml:2628",
         (
-            Way("schemas/known_layers.yaml:2536", layers=("Softplus",)),
+            Way("schemas/known_layers.yaml:2628", layers=("Softplus",)),
             Way("bvlc/mapping.yaml:1554", layers=("BNLL",)),
         ),
     ),
@@ -1915,12 +1915,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sqrt": Entry("bvlc/mapping.yaml:1566", (Way("bvlc/mapping.yaml:1567", layers=("Power",)),)),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2571",
+        "schemas/known_layers.yaml:2711",
         (
             Way(
-                "schemas/known_layers.yaml:2572",
+                "schemas/known_layers.yaml:2712",
                 layers=("Squeeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2572", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2712", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1572",
@@ -1929,14 +1929,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2627",
+        "schemas/known_layers.yaml:2767",
         (
             Way(
-                "schemas/known_layers.yaml:2628",
+                "schemas/known_layers.yaml:2768",
                 layers=("Sub",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2628",
+                        "schemas/known_layers.yaml:2768",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -2050,12 +2050,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1553",
+        "schemas/known_layers.yaml:1645",
         (
             Way(
-                "schemas/known_layers.yaml:1554",
+                "schemas/known_layers.yaml:1646",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1554", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1646", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -2076,10 +2076,10 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:751",
+        "schemas/known_layers.yaml:818",
         (
             Way(
-                "schemas/known_layers.yaml:752",
+                "schemas/known_layers.yaml:819",
                 layers=("ExpandDimsND",),
                 let=(("sorted", "normal_axes(axes, expanded.rank)"),),
             ),
@@ -2145,57 +2145,57 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2691",
-        (Way("schemas/known_layers.yaml:2692", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2831",
+        (Way("schemas/known_layers.yaml:2832", layers=("Swish",)),),
     ),
     "Atan": Entry(
-        "schemas/known_layers.yaml:19",
-        (Way("schemas/known_layers.yaml:19", layers=("Atan",)),),
+        "schemas/known_layers.yaml:42",
+        (Way("schemas/known_layers.yaml:42", layers=("Atan",)),),
     ),
     "Ceil": Entry(
-        "schemas/known_layers.yaml:214",
-        (Way("schemas/known_layers.yaml:214", layers=("Ceil",)),),
+        "schemas/known_layers.yaml:237",
+        (Way("schemas/known_layers.yaml:237", layers=("Ceil",)),),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:762",
-        (Way("schemas/known_layers.yaml:762", layers=("Floor",)),),
+        "schemas/known_layers.yaml:829",
+        (Way("schemas/known_layers.yaml:829", layers=("Floor",)),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:847",
-        (Way("schemas/known_layers.yaml:847", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:939",
+        (Way("schemas/known_layers.yaml:939", layers=("HardSwish",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:533",
+        "schemas/known_layers.yaml:600",
         (
             Way(
-                "schemas/known_layers.yaml:534",
+                "schemas/known_layers.yaml:601",
                 layers=("DepthToSpace",),
-                conditions=(Condition("schemas/known_layers.yaml:534", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:601", 'mode == "DCR"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2204",
+                "schemas/known_layers.yaml:2296",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2204", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2296", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:2474",
-        (Way("schemas/known_layers.yaml:2474", layers=("Round",)),),
+        "schemas/known_layers.yaml:2566",
+        (Way("schemas/known_layers.yaml:2566", layers=("Round",)),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2529",
-        (Way("schemas/known_layers.yaml:2529", layers=("Sin",)),),
+        "schemas/known_layers.yaml:2621",
+        (Way("schemas/known_layers.yaml:2621", layers=("Sin",)),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2543",
-        (Way("schemas/known_layers.yaml:2543", layers=("Softsign",)),),
+        "schemas/known_layers.yaml:2635",
+        (Way("schemas/known_layers.yaml:2635", layers=("Softsign",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2325",
+        "schemas/known_layers.yaml:2417",
         (
             Way(
-                "schemas/known_layers.yaml:2326",
+                "schemas/known_layers.yaml:2418",
                 layers=("ResizeBilinear",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners"'),
@@ -2204,13 +2204,13 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2330",
+                        "schemas/known_layers.yaml:2422",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and antialias == 0 and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2369",
+                "schemas/known_layers.yaml:2461",
                 layers=("ResizeNearestNeighbor",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"'),
@@ -2219,33 +2219,33 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2373",
+                        "schemas/known_layers.yaml:2465",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2806",
+                "schemas/known_layers.yaml:2946",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2806",
+                        "schemas/known_layers.yaml:2946",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2810",
+                        "schemas/known_layers.yaml:2950",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:976",
+                "schemas/known_layers.yaml:1068",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:976",
+                        "schemas/known_layers.yaml:1068",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2253,19 +2253,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2522",
-        (Way("schemas/known_layers.yaml:2522", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2614",
+        (Way("schemas/known_layers.yaml:2614", layers=("ShuffleChannel",)),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1057",
+        "schemas/known_layers.yaml:1149",
         (
-            Way("schemas/known_layers.yaml:1058", layers=("LpNormalization",)),
+            Way("schemas/known_layers.yaml:1150", layers=("LpNormalization",)),
             Way(
-                "schemas/known_layers.yaml:1322",
+                "schemas/known_layers.yaml:1414",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1322",
+                        "schemas/known_layers.yaml:1414",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2273,54 +2273,54 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2556",
-        (Way("schemas/known_layers.yaml:2557", layers=("SpaceToDepth",)),),
+        "schemas/known_layers.yaml:2648",
+        (Way("schemas/known_layers.yaml:2649", layers=("SpaceToDepth",)),),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:2080",
+        "schemas/known_layers.yaml:2172",
         (
             Way(
-                "schemas/known_layers.yaml:2081",
+                "schemas/known_layers.yaml:2173",
                 layers=("ReduceProd",),
-                conditions=(Condition("schemas/known_layers.yaml:2081", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2173", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "Selu": Entry(
-        "schemas/known_layers.yaml:2500",
-        (Way("schemas/known_layers.yaml:2501", layers=("SeLU",)),),
+        "schemas/known_layers.yaml:2592",
+        (Way("schemas/known_layers.yaml:2593", layers=("SeLU",)),),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1984",
+        "schemas/known_layers.yaml:2076",
         (
             Way(
-                "schemas/known_layers.yaml:1985",
+                "schemas/known_layers.yaml:2077",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:1985", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2077", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ReduceLogSumExp": Entry(
-        "schemas/known_layers.yaml:2016",
+        "schemas/known_layers.yaml:2108",
         (
             Way(
-                "schemas/known_layers.yaml:2017",
+                "schemas/known_layers.yaml:2109",
                 layers=("ReduceLogsumexp",),
-                conditions=(Condition("schemas/known_layers.yaml:2017", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2109", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ThresholdedRelu": Entry(
-        "schemas/known_layers.yaml:2703",
-        (Way("schemas/known_layers.yaml:2704", layers=("ThresholdedReLU",)),),
+        "schemas/known_layers.yaml:2843",
+        (Way("schemas/known_layers.yaml:2844", layers=("ThresholdedReLU",)),),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:1041",
-        (Way("schemas/known_layers.yaml:1042", layers=("LogSoftmax",)),),
+        "schemas/known_layers.yaml:1133",
+        (Way("schemas/known_layers.yaml:1134", layers=("LogSoftmax",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2466",
-        (Way("schemas/known_layers.yaml:2467", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2558",
+        (Way("schemas/known_layers.yaml:2559", layers=("ROIPooling",)),),
     ),
 }
 
@@ -2588,10 +2588,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:652",
+        "schemas/known_layers.yaml:719",
         (
             Way(
-                "schemas/known_layers.yaml:654",
+                "schemas/known_layers.yaml:721",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -3059,7 +3059,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1630",
+                "schemas/known_layers.yaml:1722",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3315,53 +3315,53 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2684",
-        (Way("schemas/known_layers.yaml:2687", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2824",
+        (Way("schemas/known_layers.yaml:2827", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:227",
+        "schemas/known_layers.yaml:250",
         (
             Way(
-                "schemas/known_layers.yaml:230",
+                "schemas/known_layers.yaml:253",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:232",
+                        "schemas/known_layers.yaml:255",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:233", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:256", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Add": Entry(
-        "schemas/known_layers.yaml:4",
+        "schemas/known_layers.yaml:27",
         (
             Way(
-                "schemas/known_layers.yaml:6",
+                "schemas/known_layers.yaml:29",
                 rewrite="tops[0] = Add(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:7", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:30", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
     ),
     "Atan": Entry(
-        "schemas/known_layers.yaml:17",
-        (Way("schemas/known_layers.yaml:18", rewrite="tops[0] = Atan(bottom)"),),
+        "schemas/known_layers.yaml:40",
+        (Way("schemas/known_layers.yaml:41", rewrite="tops[0] = Atan(bottom)"),),
     ),
     "Ceil": Entry(
-        "schemas/known_layers.yaml:212",
-        (Way("schemas/known_layers.yaml:213", rewrite="tops[0] = Ceil(bottom)"),),
+        "schemas/known_layers.yaml:235",
+        (Way("schemas/known_layers.yaml:236", rewrite="tops[0] = Ceil(bottom)"),),
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:542",
+        "schemas/known_layers.yaml:609",
         (
             Way(
-                "schemas/known_layers.yaml:545",
+                "schemas/known_layers.yaml:612",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -3399,7 +3399,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:549",
+                        "schemas/known_layers.yaml:616",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -3408,35 +3408,35 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:727",
+        "schemas/known_layers.yaml:794",
         (
             Way(
-                "schemas/known_layers.yaml:729",
+                "schemas/known_layers.yaml:796",
                 rewrite="tops[0] = Div(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:730", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:797", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:760",
-        (Way("schemas/known_layers.yaml:761", rewrite="tops[0] = Floor(bottom)"),),
+        "schemas/known_layers.yaml:827",
+        (Way("schemas/known_layers.yaml:828", rewrite="tops[0] = Floor(bottom)"),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:844",
-        (Way("schemas/known_layers.yaml:846", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:936",
+        (Way("schemas/known_layers.yaml:938", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "Maximum": Entry(
-        "schemas/known_layers.yaml:1165",
+        "schemas/known_layers.yaml:1257",
         (
             Way(
-                "schemas/known_layers.yaml:1167",
+                "schemas/known_layers.yaml:1259",
                 rewrite="tops[0] = Max(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1168",
+                        "schemas/known_layers.yaml:1260",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3445,14 +3445,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Minimum": Entry(
-        "schemas/known_layers.yaml:1178",
+        "schemas/known_layers.yaml:1270",
         (
             Way(
-                "schemas/known_layers.yaml:1180",
+                "schemas/known_layers.yaml:1272",
                 rewrite="tops[0] = Min(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1181",
+                        "schemas/known_layers.yaml:1273",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3461,20 +3461,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2181",
+        "schemas/known_layers.yaml:2273",
         (
             Way(
-                "schemas/known_layers.yaml:2194",
+                "schemas/known_layers.yaml:2286",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2194", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2286", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2196",
+                "schemas/known_layers.yaml:2288",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2196", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2288", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2198",
+                        "schemas/known_layers.yaml:2290",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3488,44 +3488,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2185", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2277", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2186",
+                "schemas/known_layers.yaml:2278",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2187",
+                "schemas/known_layers.yaml:2279",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:2472",
-        (Way("schemas/known_layers.yaml:2473", rewrite="tops[0] = Round(bottom)"),),
+        "schemas/known_layers.yaml:2564",
+        (Way("schemas/known_layers.yaml:2565", rewrite="tops[0] = Round(bottom)"),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2527",
-        (Way("schemas/known_layers.yaml:2528", rewrite="tops[0] = Sin(bottom)"),),
+        "schemas/known_layers.yaml:2619",
+        (Way("schemas/known_layers.yaml:2620", rewrite="tops[0] = Sin(bottom)"),),
     ),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2534",
-        (Way("schemas/known_layers.yaml:2535", rewrite="tops[0] = Softplus(bottom)"),),
+        "schemas/known_layers.yaml:2626",
+        (Way("schemas/known_layers.yaml:2627", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2541",
-        (Way("schemas/known_layers.yaml:2542", rewrite="tops[0] = Softsign(bottom)"),),
+        "schemas/known_layers.yaml:2633",
+        (Way("schemas/known_layers.yaml:2634", rewrite="tops[0] = Softsign(bottom)"),),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2621",
+        "schemas/known_layers.yaml:2761",
         (
             Way(
-                "schemas/known_layers.yaml:2623",
+                "schemas/known_layers.yaml:2763",
                 rewrite="tops[0] = Sub(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2624",
+                        "schemas/known_layers.yaml:2764",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3533,11 +3533,126 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
-    "Interp": Entry(
-        "schemas/known_layers.yaml:954",
+    "Correlation": Entry(
+        "schemas/known_layers.yaml:394",
         (
             Way(
-                "schemas/known_layers.yaml:956",
+                "schemas/known_layers.yaml:411",
+                rewrite="a = Slice(Pad(bottoms[0], pads=[0, 0, pad, pad, 0, 0, pad, pad]), starts=[most, most], ends=ends, axes=[2, 3])\nb = Pad(bottoms[1], pads=[0, 0, pad, pad, 0, 0, pad, pad])\nfound = Concat(*[ReduceMean(Mul(a, Slice(b, starts=[most + y, most + x], ends=[ends[0] + y, ends[1] + x], axes=[2, 3])), axes=[1], keepdims=1) for y, x in zip(rows, columns)], axis=1)\ntops[0] = AveragePool(found, kernel_shape=[kernel_size, kernel_size], strides=[stride_1, stride_1])",
+                conditions=(Condition("schemas/known_layers.yaml:411", 'correlation_type == "MULTIPLY"'),),
+            ),
+            Way(
+                "schemas/known_layers.yaml:417",
+                rewrite="a = Slice(Pad(bottoms[0], pads=[0, 0, pad, pad, 0, 0, pad, pad]), starts=[most, most], ends=ends, axes=[2, 3])\nb = Pad(bottoms[1], pads=[0, 0, pad, pad, 0, 0, pad, pad])\nfound = Concat(*[ReduceMean(Abs(Sub(a, Slice(b, starts=[most + y, most + x], ends=[ends[0] + y, ends[1] + x], axes=[2, 3]))), axes=[1], keepdims=1) for y, x in zip(rows, columns)], axis=1)\ntops[0] = AveragePool(found, kernel_shape=[kernel_size, kernel_size], strides=[stride_1, stride_1])",
+                conditions=(Condition("schemas/known_layers.yaml:417", 'correlation_type == "SUBTRACT"'),),
+            ),
+        ),
+        otherwise="MULTIPLY or SUBTRACT",
+        let=(
+            ("most", "max_displacement"),
+            ("reach", "most // stride_2"),
+            ("steps", "[i * stride_2 for i in range(-reach, reach + 1)]"),
+            ("rows", "[steps[i // len(steps)] for i in range(len(steps) * len(steps))]"),
+            ("columns", "steps * len(steps)"),
+            ("sizes", "[n + 2 * pad for n in bottoms[0].shape[2:]]"),
+            ("ends", "[n - most for n in sizes]"),
+        ),
+        conditions=(
+            Condition(
+                "schemas/known_layers.yaml:405",
+                "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[0].shape == bottoms[1].shape",
+                "two bottoms of one shape of four axes are due",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:406",
+                "has(kernel_size) and has(max_displacement) and kernel_size % 2 == 1",
+                "max_displacement is due, and an odd kernel_size",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:407",
+                "stride_1 > 0 and stride_2 > 0",
+                "strides must be positive",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:408",
+                "not do_abs and single_direction == 0",
+                "do_abs and single_direction are not known",
+            ),
+            Condition(
+                "schemas/known_layers.yaml:409",
+                "min(sizes) - 2 * most >= kernel_size",
+                "windows and displacements do not fit into the bottoms",
+            ),
+        ),
+    ),
+    "FlowWarp": Entry(
+        "schemas/known_layers.yaml:837",
+        (
+            Way(
+                "schemas/known_layers.yaml:839",
+                rewrite='right, down = Split(bottoms[1], axis=1, split=[1, 1])\nx = Add(right, reshape(steps_from_zero(w), [1, 1, 1, w]))\ny = Add(down, reshape(steps_from_zero(h), [1, 1, h, 1]))\nleast = Min(x, y)\ninside = And(GreaterOrEqual(least, full([1], 0.0)), And(Less(x, full([1], float(w))), Less(y, full([1], float(h)))))\nacross = Sub(Div(Add(Mul(x, full([1], 2.0)), full([1], 1.0)), full([1], float(w))), full([1], 1.0))\nalong = Sub(Div(Add(Mul(y, full([1], 2.0)), full([1], 1.0)), full([1], float(h))), full([1], 1.0))\ngrid = Concat(Reshape(across, shape=[0, h, w, 1]), Reshape(along, shape=[0, h, w, 1]), axis=3)\ntops[0] = Where(inside, GridSample(bottoms[0], grid, mode="linear", padding_mode="border", align_corners=0), full([1], 0.0))',
+                let=(("h", "bottoms[0].shape[2]"), ("w", "bottoms[0].shape[3]")),
+                conditions=(
+                    Condition(
+                        "schemas/known_layers.yaml:843",
+                        "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[1].rank == 4",
+                        "two bottoms of four axes are due: an image and its flow",
+                    ),
+                    Condition(
+                        "schemas/known_layers.yaml:844",
+                        "bottoms[1].shape[1:] == [2, h, w]",
+                        "the flow has two channels of the image's size",
+                    ),
+                    Condition(
+                        "schemas/known_layers.yaml:845",
+                        'fill_value == "ZERO"',
+                        "places outside the image must be zero",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    "Accum": Entry(
+        "schemas/known_layers.yaml:7",
+        (
+            Way(
+                "schemas/known_layers.yaml:9",
+                rewrite='tops[0] = Concat(*[Resize(b, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners") for b in joined], axis=1)',
+                let=(
+                    ("count", "len(bottoms) - (1 if have_reference else 0)"),
+                    ("joined", "bottoms[:count]"),
+                    ("most", "[max([b.shape[2] for b in joined]), max([b.shape[3] for b in joined])]"),
+                    ("unit", "max(size_divisible_by, 1)"),
+                    ("rounded", "[(n + unit - 1) // unit * unit for n in most]"),
+                    ("asked", "rounded if has(size_divisible_by) else [top_height, top_width]"),
+                    ("own", "asked if asked[0] > most[0] and asked[1] > most[1] else most"),
+                    ("sizes", "bottoms[count].shape[2:] if have_reference else own"),
+                ),
+                conditions=(
+                    Condition(
+                        "schemas/known_layers.yaml:19",
+                        "count > 0 and all([b.rank == 4 for b in bottoms])",
+                        "blobs of four axes are due",
+                    ),
+                    Condition(
+                        "schemas/known_layers.yaml:20",
+                        "not has(size_divisible_by) or size_divisible_by > 0",
+                        "size_divisible_by must be positive",
+                    ),
+                    Condition(
+                        "schemas/known_layers.yaml:21",
+                        "min(sizes) > 1",
+                        "a side of at least two elements is due",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    "Interp": Entry(
+        "schemas/known_layers.yaml:1046",
+        (
+            Way(
+                "schemas/known_layers.yaml:1048",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3547,32 +3662,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:965",
+                        "schemas/known_layers.yaml:1057",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:966",
+                        "schemas/known_layers.yaml:1058",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:967",
+                        "schemas/known_layers.yaml:1059",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:968",
+                        "schemas/known_layers.yaml:1060",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:969",
+                        "schemas/known_layers.yaml:1061",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:970",
+                        "schemas/known_layers.yaml:1062",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3582,15 +3697,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2509",
+        "schemas/known_layers.yaml:2601",
         (
             Way(
-                "schemas/known_layers.yaml:2511",
+                "schemas/known_layers.yaml:2603",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2517",
+                        "schemas/known_layers.yaml:2609",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3600,10 +3715,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2943",
+        "schemas/known_layers.yaml:3083",
         (
             Way(
-                "schemas/known_layers.yaml:2945",
+                "schemas/known_layers.yaml:3085",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3612,17 +3727,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2946",
+                        "schemas/known_layers.yaml:3086",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2947",
+                        "schemas/known_layers.yaml:3087",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2948",
+                        "schemas/known_layers.yaml:3088",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3631,14 +3746,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1544",
+        "schemas/known_layers.yaml:1636",
         (
             Way(
-                "schemas/known_layers.yaml:1546",
+                "schemas/known_layers.yaml:1638",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1549",
+                        "schemas/known_layers.yaml:1641",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3648,20 +3763,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1303",
+        "schemas/known_layers.yaml:1395",
         (
             Way(
-                "schemas/known_layers.yaml:1305",
+                "schemas/known_layers.yaml:1397",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1309",
+                        "schemas/known_layers.yaml:1401",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1311",
+                        "schemas/known_layers.yaml:1403",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3671,14 +3786,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:527",
+        "schemas/known_layers.yaml:594",
         (
             Way(
-                "schemas/known_layers.yaml:529",
+                "schemas/known_layers.yaml:596",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:530",
+                        "schemas/known_layers.yaml:597",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3687,15 +3802,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2797",
+        "schemas/known_layers.yaml:2937",
         (
             Way(
-                "schemas/known_layers.yaml:2799",
+                "schemas/known_layers.yaml:2939",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2800",
+                        "schemas/known_layers.yaml:2940",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3704,24 +3819,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeNearestNeighbor": Entry(
-        "schemas/known_layers.yaml:2351",
+        "schemas/known_layers.yaml:2443",
         (
             Way(
-                "schemas/known_layers.yaml:2361",
+                "schemas/known_layers.yaml:2453",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:2361", "align_corners"),),
+                conditions=(Condition("schemas/known_layers.yaml:2453", "align_corners"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2363",
+                "schemas/known_layers.yaml:2455",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:2363", "half_pixel_centers"),),
+                conditions=(Condition("schemas/known_layers.yaml:2455", "half_pixel_centers"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2365",
+                "schemas/known_layers.yaml:2457",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2365",
+                        "schemas/known_layers.yaml:2457",
                         "not align_corners and not half_pixel_centers",
                     ),
                 ),
@@ -3733,31 +3848,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2354",
+                "schemas/known_layers.yaml:2446",
                 'bottom.rank == 4 and (data_format == "NCHW" or data_format == "NHWC")',
                 "data_format must be NCHW or NHWC, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:2355",
+                "schemas/known_layers.yaml:2447",
                 "not (align_corners and half_pixel_centers)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:2356",
+                "schemas/known_layers.yaml:2448",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2550",
+        "schemas/known_layers.yaml:2642",
         (
             Way(
-                "schemas/known_layers.yaml:2552",
+                "schemas/known_layers.yaml:2644",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2553",
+                        "schemas/known_layers.yaml:2645",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3766,10 +3881,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1398",
+        "schemas/known_layers.yaml:1490",
         (
             Way(
-                "schemas/known_layers.yaml:1400",
+                "schemas/known_layers.yaml:1492",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3777,7 +3892,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1401",
+                        "schemas/known_layers.yaml:1493",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
@@ -3786,15 +3901,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Stack": Entry(
-        "schemas/known_layers.yaml:2581",
+        "schemas/known_layers.yaml:2721",
         (
             Way(
-                "schemas/known_layers.yaml:2583",
+                "schemas/known_layers.yaml:2723",
                 rewrite="tops[0] = Concat(*[Unsqueeze(b, axes=[along]) for b in bottoms], axis=along)",
                 let=(("along", "axis_of(axis, bottoms[0].rank + 1)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2584",
+                        "schemas/known_layers.yaml:2724",
                         "all([b.shape == bottoms[0].shape for b in bottoms])",
                         "all bottoms have one shape",
                     ),
@@ -3803,24 +3918,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeBilinear": Entry(
-        "schemas/known_layers.yaml:2310",
+        "schemas/known_layers.yaml:2402",
         (
             Way(
-                "schemas/known_layers.yaml:2320",
+                "schemas/known_layers.yaml:2412",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners" if align_corners else "half_pixel")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2320",
+                        "schemas/known_layers.yaml:2412",
                         "align_corners or half_pixel_centers or pytorch_half_pixel",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2322",
+                "schemas/known_layers.yaml:2414",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="asymmetric")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2322",
+                        "schemas/known_layers.yaml:2414",
                         "not align_corners and not half_pixel_centers and not pytorch_half_pixel",
                     ),
                 ),
@@ -3831,91 +3946,91 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2313",
+                "schemas/known_layers.yaml:2405",
                 'bottom.rank == 4 and data_format == "NCHW"',
                 "data_format must be NCHW, the order of Caffe's blobs, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:2314",
+                "schemas/known_layers.yaml:2406",
                 "not (align_corners and half_pixel_centers or align_corners and pytorch_half_pixel or half_pixel_centers and pytorch_half_pixel)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:2316",
+                "schemas/known_layers.yaml:2408",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:2090",
+        "schemas/known_layers.yaml:2182",
         (
             Way(
-                "schemas/known_layers.yaml:2092",
+                "schemas/known_layers.yaml:2184",
                 rewrite="tops[0] = ReduceSum(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2093", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2185", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:2026",
+        "schemas/known_layers.yaml:2118",
         (
             Way(
-                "schemas/known_layers.yaml:2028",
+                "schemas/known_layers.yaml:2120",
                 rewrite="tops[0] = ReduceMax(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2029", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2121", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:2058",
+        "schemas/known_layers.yaml:2150",
         (
             Way(
-                "schemas/known_layers.yaml:2060",
+                "schemas/known_layers.yaml:2152",
                 rewrite="tops[0] = ReduceMin(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2061", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2153", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:2074",
+        "schemas/known_layers.yaml:2166",
         (
             Way(
-                "schemas/known_layers.yaml:2076",
+                "schemas/known_layers.yaml:2168",
                 rewrite="tops[0] = ReduceProd(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2077", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2169", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:2042",
+        "schemas/known_layers.yaml:2134",
         (
             Way(
-                "schemas/known_layers.yaml:2044",
+                "schemas/known_layers.yaml:2136",
                 rewrite="tops[0] = ReduceMean(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2045", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2137", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "SeLU": Entry(
-        "schemas/known_layers.yaml:2496",
+        "schemas/known_layers.yaml:2588",
         (
             Way(
-                "schemas/known_layers.yaml:2498",
+                "schemas/known_layers.yaml:2590",
                 rewrite="tops[0] = Selu(bottom, alpha=alpha, gamma=lambda_)",
             ),
         ),
     ),
     "Unstack": Entry(
-        "schemas/known_layers.yaml:2740",
+        "schemas/known_layers.yaml:2880",
         (
             Way(
-                "schemas/known_layers.yaml:2742",
+                "schemas/known_layers.yaml:2882",
                 rewrite="tops = [Squeeze(Slice(bottom, starts=[i], ends=[i + 1], axes=[along]), axes=[along]) for i in range(len(tops))]",
                 let=(("along", "axis_of(axis, bottom.rank)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2745",
+                        "schemas/known_layers.yaml:2885",
                         "num in [0, bottom.shape[along]] and len(tops) == bottom.shape[along]",
                         "there is a top for each place along the axis",
                     ),
@@ -3924,10 +4039,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MirrorPad": Entry(
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1286",
         (
             Way(
-                "schemas/known_layers.yaml:1196",
+                "schemas/known_layers.yaml:1288",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, mode=how, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3936,17 +4051,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1197",
+                        "schemas/known_layers.yaml:1289",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1198",
+                        "schemas/known_layers.yaml:1290",
                         'mode in ["CONSTANT", "REFLECT", "EDGE"]',
                         "mode is CONSTANT, REFLECT or EDGE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1199",
+                        "schemas/known_layers.yaml:1291",
                         'mode == "CONSTANT" or constant_values == 0',
                         "constant_values is for CONSTANT",
                     ),
@@ -3955,16 +4070,16 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ExpandDimsND": Entry(
-        "schemas/known_layers.yaml:742",
+        "schemas/known_layers.yaml:809",
         (
             Way(
-                "schemas/known_layers.yaml:744",
+                "schemas/known_layers.yaml:811",
                 rewrite="tops[0] = Unsqueeze(bottom, axes=add(places, [i for i in range(len(places))]))",
                 let=(("places", "[a if a >= 0 else a + bottom.rank + 1 for a in axis]"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:745", "len(axis) > 0", "axis is due"),
+                    Condition("schemas/known_layers.yaml:812", "len(axis) > 0", "axis is due"),
                     Condition(
-                        "schemas/known_layers.yaml:746",
+                        "schemas/known_layers.yaml:813",
                         "all([places[i] <= places[i + 1] for i in range(len(places) - 1)])",
                         "axis must rise",
                     ),
@@ -3973,29 +4088,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2565",
+        "schemas/known_layers.yaml:2705",
         (
             Way(
-                "schemas/known_layers.yaml:2567",
+                "schemas/known_layers.yaml:2707",
                 rewrite="tops[0] = Squeeze(bottom, axes=axis)",
-                conditions=(Condition("schemas/known_layers.yaml:2568", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2708", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "StridedSlice": Entry(
-        "schemas/known_layers.yaml:2602",
+        "schemas/known_layers.yaml:2742",
         (
             Way(
-                "schemas/known_layers.yaml:2604",
+                "schemas/known_layers.yaml:2744",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=end, axes=axes, steps=strides if len(strides) > 0 else ones(len(axes)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2605",
+                        "schemas/known_layers.yaml:2745",
                         "len(axes) > 0 and len(begin) == len(axes) and len(end) == len(axes) and len(strides) in [0, len(axes)]",
                         "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2606",
+                        "schemas/known_layers.yaml:2746",
                         "min(begin) >= 0",
                         "begin is counted from the front",
                     ),
@@ -4004,22 +4119,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Piece": Entry(
-        "schemas/known_layers.yaml:1563",
+        "schemas/known_layers.yaml:1655",
         (
             Way(
-                "schemas/known_layers.yaml:1565",
+                "schemas/known_layers.yaml:1657",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=ends, axes=[i for i in range(bottom.rank)])",
                 let=(
                     ("ends", "[b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape)]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1566",
+                        "schemas/known_layers.yaml:1658",
                         "len(begin) == bottom.rank and len(size) == bottom.rank",
                         "begin and size are due for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1567",
+                        "schemas/known_layers.yaml:1659",
                         "min(begin) >= 0 and all([n > 0 or n == -1 for n in size])",
                         "begin is not negative, size is positive, or -1 for all that is left",
                     ),
@@ -4028,10 +4143,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:779",
+        "schemas/known_layers.yaml:871",
         (
             Way(
-                "schemas/known_layers.yaml:781",
+                "schemas/known_layers.yaml:873",
                 rewrite="tops[0] = Gemm(bottoms[0], bottoms[1], bottoms[2], alpha=alpha, beta=beta, transA=transA, transB=transB)",
                 let=(
                     ("rows", "bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]"),
@@ -4039,17 +4154,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:785",
+                        "schemas/known_layers.yaml:877",
                         "len(bottoms) == 3 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices and what is added are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:786",
+                        "schemas/known_layers.yaml:878",
                         "transA <= 1 and transB <= 1",
                         "transA and transB are 0 or 1",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:787",
+                        "schemas/known_layers.yaml:879",
                         "bottoms[2].shape in [[rows, columns], [rows, 1], [1, columns], [1]]",
                         "what is added has the shape of the product, one of its sides, or is one number",
                     ),
@@ -4058,95 +4173,95 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:1962",
+        "schemas/known_layers.yaml:2054",
         (
             Way(
-                "schemas/known_layers.yaml:1964",
+                "schemas/known_layers.yaml:2056",
                 rewrite="tops[0] = ReduceL1(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1965", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2057", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:1978",
+        "schemas/known_layers.yaml:2070",
         (
             Way(
-                "schemas/known_layers.yaml:1980",
+                "schemas/known_layers.yaml:2072",
                 rewrite="tops[0] = ReduceL2(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:1981", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2073", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceLogsumexp": Entry(
-        "schemas/known_layers.yaml:2010",
+        "schemas/known_layers.yaml:2102",
         (
             Way(
-                "schemas/known_layers.yaml:2012",
+                "schemas/known_layers.yaml:2104",
                 rewrite="tops[0] = ReduceLogSumExp(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2013", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2105", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:822",
+        "schemas/known_layers.yaml:914",
         (
             Way(
-                "schemas/known_layers.yaml:824",
+                "schemas/known_layers.yaml:916",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "ThresholdedReLU": Entry(
-        "schemas/known_layers.yaml:2700",
+        "schemas/known_layers.yaml:2840",
         (
             Way(
-                "schemas/known_layers.yaml:2701",
+                "schemas/known_layers.yaml:2841",
                 rewrite="tops[0] = ThresholdedRelu(bottom, alpha=alpha)",
             ),
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2408",
+        "schemas/known_layers.yaml:2500",
         (
             Way(
-                "schemas/known_layers.yaml:2410",
+                "schemas/known_layers.yaml:2502",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:2411", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2503", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1050",
+        "schemas/known_layers.yaml:1142",
         (
             Way(
-                "schemas/known_layers.yaml:1052",
+                "schemas/known_layers.yaml:1144",
                 rewrite="tops[0] = LpNormalization(bottom, axis=axis_of(axis[0], bottom.rank), p=p)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1053", "len(axis) == 1", "one axis is due"),
-                    Condition("schemas/known_layers.yaml:1054", "p in [1, 2]", "p is 1 or 2"),
+                    Condition("schemas/known_layers.yaml:1145", "len(axis) == 1", "one axis is due"),
+                    Condition("schemas/known_layers.yaml:1146", "p in [1, 2]", "p is 1 or 2"),
                 ),
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1122",
+        "schemas/known_layers.yaml:1214",
         (
             Way(
-                "schemas/known_layers.yaml:1124",
+                "schemas/known_layers.yaml:1216",
                 rewrite="a = Transpose(bottoms[0], perm=swap) if transpose_a else bottoms[0]\nb = Transpose(bottoms[1], perm=swap) if transpose_b else bottoms[1]\ntops[0] = MatMul(a, b)",
                 let=(
                     ("swap", "[i for i in range(bottoms[0].rank - 2)] + [bottoms[0].rank - 1, bottoms[0].rank - 2]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1125",
+                        "schemas/known_layers.yaml:1217",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank >= 2",
                         "two bottoms with as many axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1126",
+                        "schemas/known_layers.yaml:1218",
                         "bottoms[0].shape[:bottoms[0].rank - 2] == bottoms[1].shape[:bottoms[1].rank - 2]",
                         "the batches must be equal",
                     ),
@@ -4155,14 +4270,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "GatherV2": Entry(
-        "schemas/known_layers.yaml:769",
+        "schemas/known_layers.yaml:861",
         (
             Way(
-                "schemas/known_layers.yaml:771",
+                "schemas/known_layers.yaml:863",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=axis_of(axis, bottoms[0].rank))',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:772",
+                        "schemas/known_layers.yaml:864",
                         "len(bottoms) == 2 and not batch_flag",
                         "two bottoms are due, data and indices; batch_flag is not known",
                     ),
@@ -4171,28 +4286,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ScaledTanH": Entry(
-        "schemas/known_layers.yaml:2481",
+        "schemas/known_layers.yaml:2573",
         (
             Way(
-                "schemas/known_layers.yaml:2483",
+                "schemas/known_layers.yaml:2575",
                 rewrite="tops[0] = Mul(Tanh(Mul(bottom, beta)), alpha)",
             ),
         ),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:1037",
+        "schemas/known_layers.yaml:1129",
         (
             Way(
-                "schemas/known_layers.yaml:1039",
+                "schemas/known_layers.yaml:1131",
                 rewrite="tops[0] = LogSoftmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "LayerNorm": Entry(
-        "schemas/known_layers.yaml:1014",
+        "schemas/known_layers.yaml:1106",
         (
             Way(
-                "schemas/known_layers.yaml:1016",
+                "schemas/known_layers.yaml:1108",
                 rewrite="tops[0] = LayerNormalization(bottom, factor, offset, axis=1, epsilon=eps)",
                 let=(
                     ("own", "bottom.shape[1:]"),
@@ -4201,7 +4316,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1017",
+                        "schemas/known_layers.yaml:1109",
                         "len(blobs) == (2 if elementwise_affine else 0)",
                         "elementwise_affine and the number of blobs do not fit",
                     ),
@@ -4210,19 +4325,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2458",
+        "schemas/known_layers.yaml:2550",
         (
             Way(
-                "schemas/known_layers.yaml:2460",
+                "schemas/known_layers.yaml:2552",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2462",
+                        "schemas/known_layers.yaml:2554",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2463",
+                        "schemas/known_layers.yaml:2555",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -5320,6 +5435,9 @@ KNOWN: Final[tuple[tuple[str, str], ...]] = (
     ("Softplus", "softplus"),
     ("Softsign", "softsign"),
     ("Sub", "sub.broadcast"),
+    ("Correlation", "correlation.flownet"),
+    ("FlowWarp", "flow_warp"),
+    ("Accum", "accum"),
     ("Interp", "interp"),
     ("ShuffleChannel", "shuffle_channel"),
     ("Upsample", "upsample.unpool"),
@@ -5366,11 +5484,8 @@ OPEN: Final[tuple[tuple[str, str], ...]] = ()
 # parameter fields of the schema that nobody knows
 UNKNOWN: Final[tuple[str, ...]] = (
     "bn_param",
-    "correlation_param",
     "resample_param",
     "downsample_param",
-    "flow_warp_param",
-    "accum_param",
     "domain_transform_param",
     "bias_channel_param",
     "unique_label_param",

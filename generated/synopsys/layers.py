@@ -10388,6 +10388,30 @@ class Sub(LayerParam):
     TYPE = "Sub"
 
 
+class Correlation(CorrelationParameter, LayerParam):
+    """Layer ``Correlation``; its parameters stand in ``correlation_param``."""
+
+    __slots__ = ()
+    TYPE = "Correlation"
+    PARAM = Field("correlation_param", 150, "message", type=CorrelationParameter)
+
+
+class FlowWarp(FlowWarpParameter, LayerParam):
+    """Layer ``FlowWarp``; its parameters stand in ``flow_warp_param``."""
+
+    __slots__ = ()
+    TYPE = "FlowWarp"
+    PARAM = Field("flow_warp_param", 159, "message", type=FlowWarpParameter)
+
+
+class Accum(AccumParameter, LayerParam):
+    """Layer ``Accum``; its parameters stand in ``accum_param``."""
+
+    __slots__ = ()
+    TYPE = "Accum"
+    PARAM = Field("accum_param", 160, "message", type=AccumParameter)
+
+
 class Interp(InterpParameter, LayerParam):
     """Layer ``Interp``; its parameters stand in ``interp_param``."""
 
@@ -11637,6 +11661,9 @@ LAYER_TYPES: Final[Mapping[str, type[LayerParam]]] = {
     "Softplus": Softplus,
     "Softsign": Softsign,
     "Sub": Sub,
+    "Correlation": Correlation,
+    "FlowWarp": FlowWarp,
+    "Accum": Accum,
     "Interp": Interp,
     "ShuffleChannel": ShuffleChannel,
     "Upsample": Upsample,

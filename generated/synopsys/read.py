@@ -320,7 +320,7 @@ def read_deconvolution(r: Read, param: layers.Deconvolution) -> None:
 
 
 def read_dropout(r: Read, param: layers.Dropout) -> None:
-    """What layer Dropout computes (schemas/known_layers.yaml:652)."""
+    """What layer Dropout computes (schemas/known_layers.yaml:719)."""
     bottom = r.one_bottom()
     dropout_ratio = param.dropout_ratio if param.dropout_ratio is not None else 0.5
     scale_train = param.scale_train if param.scale_train is not None else True
@@ -724,7 +724,7 @@ def read_pooling(r: Read, param: layers.Pooling) -> None:
             "bvlc/mapping.yaml:2189",
         )
     if not (param.round_mode is None or param.ceil_mode is None or (round_mode == "FLOOR") != ceil_mode):
-        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1630")
+        raise Refused("round_mode and ceil_mode say different things", "schemas/known_layers.yaml:1722")
     if round_mode == "FLOOR" and param.ceil_mode is None:
         if ceil_mode:
             raise Refused(
@@ -1122,48 +1122,48 @@ def read_tile(r: Read, param: layers.Tile) -> None:
 
 
 def read_swish(r: Read, param: layers.Swish) -> None:
-    """What layer Swish computes (schemas/known_layers.yaml:2684)."""
+    """What layer Swish computes (schemas/known_layers.yaml:2824)."""
     bottom = r.one_bottom()
     beta = param.beta if param.beta is not None else 1.0
     r.top(0, r.value(hub.Swish(alpha=beta), (bottom,)))
 
 
 def read_clip(r: Read, param: layers.Clip) -> None:
-    """What layer Clip computes (schemas/known_layers.yaml:227)."""
+    """What layer Clip computes (schemas/known_layers.yaml:250)."""
     bottom = r.one_bottom()
     min_ = param.min if param.min is not None else 0.0
     max_ = param.max if param.max is not None else 0.0
     if param.min is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:232")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:255")
     if param.max is None:
-        raise Refused("min and max are due", "schemas/known_layers.yaml:232")
+        raise Refused("min and max are due", "schemas/known_layers.yaml:255")
     if not min_ <= max_:
-        raise Refused("min is more than max", "schemas/known_layers.yaml:233")
+        raise Refused("min is more than max", "schemas/known_layers.yaml:256")
     r.top(0, r.value(hub.Clip(min=min_, max=max_), (bottom,)))
 
 
 def read_add(r: Read, param: layers.Add) -> None:
-    """What layer Add computes (schemas/known_layers.yaml:4)."""
+    """What layer Add computes (schemas/known_layers.yaml:27)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:7")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:30")
     r.top(0, r.value(hub.Add(), (bottoms[0], bottoms[1])))
 
 
 def read_atan(r: Read, param: layers.Atan) -> None:
-    """What layer Atan computes (schemas/known_layers.yaml:17)."""
+    """What layer Atan computes (schemas/known_layers.yaml:40)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Atan(), (bottom,)))
 
 
 def read_ceil(r: Read, param: layers.Ceil) -> None:
-    """What layer Ceil computes (schemas/known_layers.yaml:212)."""
+    """What layer Ceil computes (schemas/known_layers.yaml:235)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Ceil(), (bottom,)))
 
 
 def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> None:
-    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:542)."""
+    """What layer ConvolutionDepthwise computes (schemas/known_layers.yaml:609)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     num_output = param.num_output if param.num_output is not None else 0
@@ -1199,7 +1199,7 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
     if not all(tuple(o > 0 for o in lib.window_count(bottom.shape[lead + 1 :], k, s, p, d))):
         raise Refused("the window is larger than the bottom", "bvlc/mapping.yaml:1837")
     if num_output != bottom.shape[lead]:
-        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:549")
+        raise Refused("there are as many outputs as inputs", "schemas/known_layers.yaml:616")
     x = (
         bottom
         if lead == 1
@@ -1215,54 +1215,54 @@ def read_convolution_depthwise(r: Read, param: layers.ConvolutionDepthwise) -> N
 
 
 def read_div(r: Read, param: layers.Div) -> None:
-    """What layer Div computes (schemas/known_layers.yaml:727)."""
+    """What layer Div computes (schemas/known_layers.yaml:794)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:730")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:797")
     r.top(0, r.value(hub.Div(), (bottoms[0], bottoms[1])))
 
 
 def read_floor(r: Read, param: layers.Floor) -> None:
-    """What layer Floor computes (schemas/known_layers.yaml:760)."""
+    """What layer Floor computes (schemas/known_layers.yaml:827)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Floor(), (bottom,)))
 
 
 def read_hard_swish(r: Read, param: layers.HardSwish) -> None:
-    """What layer HardSwish computes (schemas/known_layers.yaml:844)."""
+    """What layer HardSwish computes (schemas/known_layers.yaml:936)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.HardSwish(), (bottom,)))
 
 
 def read_maximum(r: Read, param: layers.Maximum) -> None:
-    """What layer Maximum computes (schemas/known_layers.yaml:1165)."""
+    """What layer Maximum computes (schemas/known_layers.yaml:1257)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1168")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1260")
     r.top(0, r.value(hub.Max(), (bottoms[0], bottoms[1])))
 
 
 def read_minimum(r: Read, param: layers.Minimum) -> None:
-    """What layer Minimum computes (schemas/known_layers.yaml:1178)."""
+    """What layer Minimum computes (schemas/known_layers.yaml:1270)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1181")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:1273")
     r.top(0, r.value(hub.Min(), (bottoms[0], bottoms[1])))
 
 
 def read_reorg(r: Read, param: layers.Reorg) -> None:
-    """What layer Reorg computes (schemas/known_layers.yaml:2181)."""
+    """What layer Reorg computes (schemas/known_layers.yaml:2273)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 0
     reverse = param.reverse if param.reverse is not None else False
     if not stride > 0:
-        raise Refused("stride is due", "schemas/known_layers.yaml:2185")
+        raise Refused("stride is due", "schemas/known_layers.yaml:2277")
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2186")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:2278")
     c = bottom.shape[1]
     s = stride
     if c % (s * s) != 0:
-        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2187")
+        raise Refused("stride does not divide the channels", "schemas/known_layers.yaml:2279")
     if reverse:
         r.top(0, r.value(hub.DepthToSpace(blocksize=s), (bottom,)))
         return
@@ -1270,9 +1270,9 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
         h = bottom.shape[2]
         w = bottom.shape[3]
         if h % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2198")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2290")
         if w % s != 0:
-            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2198")
+            raise Refused("stride does not divide the sizes", "schemas/known_layers.yaml:2290")
         view = r.value(hub.Reshape(shape=(0, c // (s * s), h * s, w * s)), (bottom,))
         r.top(
             0,
@@ -1282,43 +1282,294 @@ def read_reorg(r: Read, param: layers.Reorg) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2181")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2273")
 
 
 def read_round(r: Read, param: layers.Round) -> None:
-    """What layer Round computes (schemas/known_layers.yaml:2472)."""
+    """What layer Round computes (schemas/known_layers.yaml:2564)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Round(), (bottom,)))
 
 
 def read_sin(r: Read, param: layers.Sin) -> None:
-    """What layer Sin computes (schemas/known_layers.yaml:2527)."""
+    """What layer Sin computes (schemas/known_layers.yaml:2619)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Sin(), (bottom,)))
 
 
 def read_softplus(r: Read, param: layers.Softplus) -> None:
-    """What layer Softplus computes (schemas/known_layers.yaml:2534)."""
+    """What layer Softplus computes (schemas/known_layers.yaml:2626)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softplus(), (bottom,)))
 
 
 def read_softsign(r: Read, param: layers.Softsign) -> None:
-    """What layer Softsign computes (schemas/known_layers.yaml:2541)."""
+    """What layer Softsign computes (schemas/known_layers.yaml:2633)."""
     bottom = r.one_bottom()
     r.top(0, r.value(hub.Softsign(), (bottom,)))
 
 
 def read_sub(r: Read, param: layers.Sub) -> None:
-    """What layer Sub computes (schemas/known_layers.yaml:2621)."""
+    """What layer Sub computes (schemas/known_layers.yaml:2761)."""
     bottoms = r.bottoms
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2624")
+        raise Refused("two bottoms are due", "schemas/known_layers.yaml:2764")
     r.top(0, r.value(hub.Sub(), (bottoms[0], bottoms[1])))
 
 
+def read_correlation(r: Read, param: layers.Correlation) -> None:
+    """What layer Correlation computes (schemas/known_layers.yaml:394)."""
+    bottoms = r.bottoms
+    pad = param.pad if param.pad is not None else 0
+    kernel_size = param.kernel_size if param.kernel_size is not None else 0
+    max_displacement = param.max_displacement if param.max_displacement is not None else 0
+    stride_1 = param.stride_1 if param.stride_1 is not None else 1
+    stride_2 = param.stride_2 if param.stride_2 is not None else 1
+    do_abs = param.do_abs if param.do_abs is not None else False
+    single_direction = param.single_direction if param.single_direction is not None else 0
+    correlation_type = param.correlation_type if param.correlation_type is not None else "MULTIPLY"
+    if len(bottoms) != 2:
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:405")
+    if bottoms[0].rank != 4:
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:405")
+    if bottoms[0].shape != bottoms[1].shape:
+        raise Refused("two bottoms of one shape of four axes are due", "schemas/known_layers.yaml:405")
+    if param.kernel_size is None:
+        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:406")
+    if param.max_displacement is None:
+        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:406")
+    if kernel_size % 2 != 1:
+        raise Refused("max_displacement is due, and an odd kernel_size", "schemas/known_layers.yaml:406")
+    if not stride_1 > 0:
+        raise Refused("strides must be positive", "schemas/known_layers.yaml:407")
+    if not stride_2 > 0:
+        raise Refused("strides must be positive", "schemas/known_layers.yaml:407")
+    if do_abs:
+        raise Refused("do_abs and single_direction are not known", "schemas/known_layers.yaml:408")
+    if single_direction != 0:
+        raise Refused("do_abs and single_direction are not known", "schemas/known_layers.yaml:408")
+    most = max_displacement
+    sizes = tuple(n + 2 * pad for n in bottoms[0].shape[2:])
+    if not min(sizes) - 2 * most >= kernel_size:
+        raise Refused(
+            "windows and displacements do not fit into the bottoms",
+            "schemas/known_layers.yaml:409",
+        )
+    if correlation_type == "MULTIPLY":
+        reach = most // stride_2
+        steps = tuple(i * stride_2 for i in range(-reach, reach + 1))
+        rows = tuple(steps[i // len(steps)] for i in range(len(steps) * len(steps)))
+        columns = steps * len(steps)
+        ends = tuple(n - most for n in sizes)
+        a = r.value(
+            hub.Slice(starts=(most, most), ends=ends, axes=(2, 3)),
+            (r.value(hub.Pad(pads=(0, 0, pad, pad, 0, 0, pad, pad)), (bottoms[0],)),),
+        )
+        b = r.value(hub.Pad(pads=(0, 0, pad, pad, 0, 0, pad, pad)), (bottoms[1],))
+        found = r.value(
+            hub.Concat(axis=1),
+            [r.value(
+                hub.ReduceMean(axes=(1,), keepdims=1),
+                (
+                    r.value(
+                        hub.Mul(),
+                        (
+                            a,
+                            r.value(
+                                hub.Slice(starts=(most + y, most + x), ends=(ends[0] + y, ends[1] + x), axes=(2, 3)),
+                                (b,),
+                            ),
+                        ),
+                    ),
+                ),
+            ) for y, x in zip(rows, columns, strict=True)],
+        )
+        r.top(
+            0,
+            r.value(
+                hub.AveragePool(kernel_shape=(kernel_size, kernel_size), strides=(stride_1, stride_1)),
+                (found,),
+            ),
+        )
+        return
+    if correlation_type == "SUBTRACT":
+        reach = most // stride_2
+        steps = tuple(i * stride_2 for i in range(-reach, reach + 1))
+        rows = tuple(steps[i // len(steps)] for i in range(len(steps) * len(steps)))
+        columns = steps * len(steps)
+        ends = tuple(n - most for n in sizes)
+        a = r.value(
+            hub.Slice(starts=(most, most), ends=ends, axes=(2, 3)),
+            (r.value(hub.Pad(pads=(0, 0, pad, pad, 0, 0, pad, pad)), (bottoms[0],)),),
+        )
+        b = r.value(hub.Pad(pads=(0, 0, pad, pad, 0, 0, pad, pad)), (bottoms[1],))
+        found = r.value(
+            hub.Concat(axis=1),
+            [r.value(
+                hub.ReduceMean(axes=(1,), keepdims=1),
+                (
+                    r.value(
+                        hub.Abs(),
+                        (
+                            r.value(
+                                hub.Sub(),
+                                (
+                                    a,
+                                    r.value(
+                                        hub.Slice(starts=(most + y, most + x), ends=(ends[0] + y, ends[1] + x), axes=(2, 3)),
+                                        (b,),
+                                    ),
+                                ),
+                            ),
+                        ),
+                    ),
+                ),
+            ) for y, x in zip(rows, columns, strict=True)],
+        )
+        r.top(
+            0,
+            r.value(
+                hub.AveragePool(kernel_shape=(kernel_size, kernel_size), strides=(stride_1, stride_1)),
+                (found,),
+            ),
+        )
+        return
+    raise Refused("MULTIPLY or SUBTRACT", "schemas/known_layers.yaml:394")
+
+
+def read_flow_warp(r: Read, param: layers.FlowWarp) -> None:
+    """What layer FlowWarp computes (schemas/known_layers.yaml:837)."""
+    bottoms = r.bottoms
+    fill_value = param.fill_value if param.fill_value is not None else "ZERO"
+    if len(bottoms) != 2:
+        raise Refused(
+            "two bottoms of four axes are due: an image and its flow",
+            "schemas/known_layers.yaml:843",
+        )
+    if bottoms[0].rank != 4:
+        raise Refused(
+            "two bottoms of four axes are due: an image and its flow",
+            "schemas/known_layers.yaml:843",
+        )
+    if bottoms[1].rank != 4:
+        raise Refused(
+            "two bottoms of four axes are due: an image and its flow",
+            "schemas/known_layers.yaml:843",
+        )
+    h = bottoms[0].shape[2]
+    w = bottoms[0].shape[3]
+    if bottoms[1].shape[1:] != (2, h, w):
+        raise Refused("the flow has two channels of the image's size", "schemas/known_layers.yaml:844")
+    if fill_value != "ZERO":
+        raise Refused("places outside the image must be zero", "schemas/known_layers.yaml:845")
+    right, down = r.values(hub.Split(axis=1, split=(1, 1)), (bottoms[1],), 2)
+    x = r.value(hub.Add(), (right, lib.reshape(lib.steps_from_zero(w), (1, 1, 1, w))))
+    y = r.value(hub.Add(), (down, lib.reshape(lib.steps_from_zero(h), (1, 1, h, 1))))
+    least = r.value(hub.Min(), (x, y))
+    inside = r.value(
+        hub.And(),
+        (
+            r.value(hub.GreaterOrEqual(), (least, lib.full((1,), 0.0))),
+            r.value(
+                hub.And(),
+                (
+                    r.value(hub.Less(), (x, lib.full((1,), float(w)))),
+                    r.value(hub.Less(), (y, lib.full((1,), float(h)))),
+                ),
+            ),
+        ),
+    )
+    across = r.value(
+        hub.Sub(),
+        (
+            r.value(
+                hub.Div(),
+                (
+                    r.value(hub.Add(), (r.value(hub.Mul(), (x, lib.full((1,), 2.0))), lib.full((1,), 1.0))),
+                    lib.full((1,), float(w)),
+                ),
+            ),
+            lib.full((1,), 1.0),
+        ),
+    )
+    along = r.value(
+        hub.Sub(),
+        (
+            r.value(
+                hub.Div(),
+                (
+                    r.value(hub.Add(), (r.value(hub.Mul(), (y, lib.full((1,), 2.0))), lib.full((1,), 1.0))),
+                    lib.full((1,), float(h)),
+                ),
+            ),
+            lib.full((1,), 1.0),
+        ),
+    )
+    grid = r.value(
+        hub.Concat(axis=3),
+        (
+            r.value(hub.Reshape(shape=(0, h, w, 1)), (across,)),
+            r.value(hub.Reshape(shape=(0, h, w, 1)), (along,)),
+        ),
+    )
+    r.top(
+        0,
+        r.value(
+            hub.Where(),
+            (
+                inside,
+                r.value(
+                    hub.GridSample(mode="linear", padding_mode="border", align_corners=0),
+                    (bottoms[0], grid),
+                ),
+                lib.full((1,), 0.0),
+            ),
+        ),
+    )
+
+
+def read_accum(r: Read, param: layers.Accum) -> None:
+    """What layer Accum computes (schemas/known_layers.yaml:7)."""
+    bottoms = r.bottoms
+    top_height = param.top_height if param.top_height is not None else 0
+    top_width = param.top_width if param.top_width is not None else 0
+    size_divisible_by = param.size_divisible_by if param.size_divisible_by is not None else 0
+    have_reference = param.have_reference if param.have_reference is not None else False
+    count = len(bottoms) - (1 if have_reference else 0)
+    if not count > 0:
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:19")
+    if not all(tuple(b.rank == 4 for b in bottoms)):
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:19")
+    if not (param.size_divisible_by is None or size_divisible_by > 0):
+        raise Refused("size_divisible_by must be positive", "schemas/known_layers.yaml:20")
+    joined = bottoms[:count]
+    most = (max(tuple(b.shape[2] for b in joined)), max(tuple(b.shape[3] for b in joined)))
+    unit = max(size_divisible_by, 1)
+    rounded = tuple((n + unit - 1) // unit * unit for n in most)
+    asked = rounded if param.size_divisible_by is not None else (top_height, top_width)
+    own = asked if asked[0] > most[0] and asked[1] > most[1] else most
+    sizes = bottoms[count].shape[2:] if have_reference else own
+    if not min(sizes) > 1:
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:21")
+    r.top(
+        0,
+        r.value(
+            hub.Concat(axis=1),
+            [r.value(
+                hub.Resize(
+                    axes=(2, 3),
+                    sizes=sizes,
+                    mode="linear",
+                    coordinate_transformation_mode="align_corners",
+                ),
+                (b,),
+            ) for b in joined],
+        ),
+    )
+
+
 def read_interp(r: Read, param: layers.Interp) -> None:
-    """What layer Interp computes (schemas/known_layers.yaml:954)."""
+    """What layer Interp computes (schemas/known_layers.yaml:1046)."""
     bottom = r.one_bottom()
     height = param.height if param.height is not None else 0
     width = param.width if param.width is not None else 0
@@ -1329,27 +1580,27 @@ def read_interp(r: Read, param: layers.Interp) -> None:
     full_zoom_factor = param.full_zoom_factor if param.full_zoom_factor is not None else 1
     align_corners = True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:965")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1057")
     if not pad_beg <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:966")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1058")
     if not pad_end <= 0:
-        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:966")
+        raise Refused("pads crop the blob and are not positive", "schemas/known_layers.yaml:1058")
     if not align_corners:
-        raise Refused("align_corners must be true", "schemas/known_layers.yaml:967")
+        raise Refused("align_corners must be true", "schemas/known_layers.yaml:1059")
     if full_zoom_factor != 1:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1060")
     if not shrink_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1060")
     if not zoom_factor > 0:
-        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:968")
+        raise Refused("full_zoom_factor is not known", "schemas/known_layers.yaml:1060")
     if not (param.zoom_factor is not None or param.shrink_factor is not None or (param.height is not None and param.width is not None)):
-        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:969")
+        raise Refused("a size or a factor is due", "schemas/known_layers.yaml:1061")
     each = tuple(n + pad_beg + pad_end for n in bottom.shape[2:])
     shrunk = tuple((n - 1) // shrink_factor + 1 for n in each) if param.shrink_factor is not None else each
     zoomed = tuple(n + (n - 1) * (zoom_factor - 1) for n in shrunk) if param.zoom_factor is not None else shrunk
     sizes = (height, width) if param.height is not None and param.width is not None and (param.zoom_factor is not None) == (param.shrink_factor is not None) else zoomed
     if not min(sizes) > 0:
-        raise Refused("the size must be positive", "schemas/known_layers.yaml:970")
+        raise Refused("the size must be positive", "schemas/known_layers.yaml:1062")
     part = (
         r.value(
             hub.Slice(
@@ -1377,14 +1628,14 @@ def read_interp(r: Read, param: layers.Interp) -> None:
 
 
 def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
-    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2509)."""
+    """What layer ShuffleChannel computes (schemas/known_layers.yaml:2601)."""
     bottom = r.one_bottom()
     group = param.group if param.group is not None else 1
     c = bottom.shape[1]
     if not group > 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2609")
     if c % group != 0:
-        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2517")
+        raise Refused("group does not divide the channels", "schemas/known_layers.yaml:2609")
     behind = bottom.shape[2:]
     groups = r.value(hub.Reshape(shape=(0, group, c // group, lib.product(behind))), (bottom,))
     r.top(
@@ -1397,7 +1648,7 @@ def read_shuffle_channel(r: Read, param: layers.ShuffleChannel) -> None:
 
 
 def read_upsample(r: Read, param: layers.Upsample) -> None:
-    """What layer Upsample computes (schemas/known_layers.yaml:2943)."""
+    """What layer Upsample computes (schemas/known_layers.yaml:3083)."""
     bottoms = r.bottoms
     scale = param.scale if param.scale is not None else 2
     scale_h = param.scale_h if param.scale_h is not None else 0
@@ -1409,12 +1660,12 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2946",
+            "schemas/known_layers.yaml:3086",
         )
     if bottoms[0].rank != 4:
         raise Refused(
             "two bottoms are due: values, and the places of a pool's maxima",
-            "schemas/known_layers.yaml:2946",
+            "schemas/known_layers.yaml:3086",
         )
     factors = (scale_h, scale_w) if param.scale_h is not None and param.scale_w is not None else (scale, scale)
     less = (1 if pad_out_h else 0, 1 if pad_out_w else 0)
@@ -1422,10 +1673,10 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
     if not min(sizes) > 0:
         raise Refused(
             "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
-            "schemas/known_layers.yaml:2947",
+            "schemas/known_layers.yaml:3087",
         )
     if not (not (pad_out_h or pad_out_w) or factors == (2, 2)):
-        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:2948")
+        raise Refused("pads at the end need a scale of 2", "schemas/known_layers.yaml:3088")
     places = r.value(
         hub.Cast(to=lib.element_type("int64")),
         (r.value(hub.Reshape(shape=(0, 0, -1)), (bottoms[1],)),),
@@ -1442,16 +1693,16 @@ def read_upsample(r: Read, param: layers.Upsample) -> None:
 
 
 def read_permute(r: Read, param: layers.Permute) -> None:
-    """What layer Permute computes (schemas/known_layers.yaml:1544)."""
+    """What layer Permute computes (schemas/known_layers.yaml:1636)."""
     bottom = r.one_bottom()
     order = param.order
     if not all(tuple(axis < bottom.rank for axis in order)):
-        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1549")
+        raise Refused("an axis lies outside the blob", "schemas/known_layers.yaml:1641")
     r.top(0, r.value(hub.Transpose(perm=lib.all_axes(order, bottom.rank)), (bottom,)))
 
 
 def read_normalize(r: Read, param: layers.Normalize) -> None:
-    """What layer Normalize computes (schemas/known_layers.yaml:1303)."""
+    """What layer Normalize computes (schemas/known_layers.yaml:1395)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     across_spatial = param.across_spatial if param.across_spatial is not None else True
@@ -1459,9 +1710,9 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
     eps = param.eps if param.eps is not None else 1e-10
     add_eps_before_sqrt = param.add_eps_before_sqrt if param.add_eps_before_sqrt is not None else True
     if bottom.rank != 4:
-        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1309")
+        raise Refused("blobs of four axes are due", "schemas/known_layers.yaml:1401")
     if not add_eps_before_sqrt:
-        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1311")
+        raise Refused("add_eps_before_sqrt must be true", "schemas/known_layers.yaml:1403")
     c = bottom.shape[1]
     axes = (1, 2, 3) if across_spatial else (1,)
     total = r.value(
@@ -1484,23 +1735,23 @@ def read_normalize(r: Read, param: layers.Normalize) -> None:
 
 
 def read_depth_to_space(r: Read, param: layers.DepthToSpace) -> None:
-    """What layer DepthToSpace computes (schemas/known_layers.yaml:527)."""
+    """What layer DepthToSpace computes (schemas/known_layers.yaml:594)."""
     bottom = r.one_bottom()
     block_size = param.block_size if param.block_size is not None else 0
     data_format = param.data_format if param.data_format is not None else "NHWC"
     if data_format != "NCHW":
-        raise Refused("data_format must be NCHW, the order of Caffe's blobs", "schemas/known_layers.yaml:530")
+        raise Refused("data_format must be NCHW, the order of Caffe's blobs", "schemas/known_layers.yaml:597")
     r.top(0, r.value(hub.DepthToSpace(blocksize=block_size), (bottom,)))
 
 
 def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
-    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2797)."""
+    """What layer UpsampleDarknet computes (schemas/known_layers.yaml:2937)."""
     bottom = r.one_bottom()
     stride = param.stride if param.stride is not None else 1
     if bottom.rank != 4:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2800")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2940")
     if not stride > 0:
-        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2800")
+        raise Refused("a positive stride and a blob of four axes are due", "schemas/known_layers.yaml:2940")
     s = float(stride)
     r.top(
         0,
@@ -1517,7 +1768,7 @@ def read_upsample_darknet(r: Read, param: layers.UpsampleDarknet) -> None:
 
 
 def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -> None:
-    """What layer ResizeNearestNeighbor computes (schemas/known_layers.yaml:2351)."""
+    """What layer ResizeNearestNeighbor computes (schemas/known_layers.yaml:2443)."""
     bottom = r.one_bottom()
     align_corners = param.align_corners if param.align_corners is not None else False
     output_height = param.output_height if param.output_height is not None else 0
@@ -1527,15 +1778,15 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
     scale_width = param.scale_width if param.scale_width is not None else 1.0
     half_pixel_centers = param.half_pixel_centers if param.half_pixel_centers is not None else False
     if bottom.rank != 4:
-        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2354")
+        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2446")
     if not (data_format == "NCHW" or data_format == "NHWC"):
-        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2354")
+        raise Refused("data_format must be NCHW or NHWC, of four axes", "schemas/known_layers.yaml:2446")
     if (align_corners and half_pixel_centers):
-        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2355")
+        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2447")
     first = 2 if data_format == "NCHW" else 1
     sizes = (output_height if param.output_height is not None else int(bottom.shape[first] * scale_height), output_width if param.output_width is not None else int(bottom.shape[first + 1] * scale_width))
     if not min(sizes) > 1:
-        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2356")
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2448")
     if align_corners:
         r.top(
             0,
@@ -1581,40 +1832,40 @@ def read_resize_nearest_neighbor(r: Read, param: layers.ResizeNearestNeighbor) -
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2351")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2443")
 
 
 def read_space_to_depth(r: Read, param: layers.SpaceToDepth) -> None:
-    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2550)."""
+    """What layer SpaceToDepth computes (schemas/known_layers.yaml:2642)."""
     bottom = r.one_bottom()
     block_size = param.block_size if param.block_size is not None else 0
     data_format = param.data_format if param.data_format is not None else "NHWC"
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs",
-            "schemas/known_layers.yaml:2553",
+            "schemas/known_layers.yaml:2645",
         )
     r.top(0, r.value(hub.SpaceToDepth(blocksize=block_size), (bottom,)))
 
 
 def read_pad(r: Read, param: layers.Pad) -> None:
-    """What layer Pad computes (schemas/known_layers.yaml:1398)."""
+    """What layer Pad computes (schemas/known_layers.yaml:1490)."""
     bottom = r.one_bottom()
     paddings = param.paddings
     constant_values = param.constant_values if param.constant_values is not None else 0.0
     if len(paddings) != 2 * bottom.rank:
-        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1401")
+        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1493")
     begins = tuple(paddings[2 * i] for i in range(bottom.rank))
     ends = tuple(paddings[2 * i + 1] for i in range(bottom.rank))
     r.top(0, r.value(hub.Pad(pads=begins + ends, constant_value=constant_values), (bottom,)))
 
 
 def read_stack(r: Read, param: layers.Stack) -> None:
-    """What layer Stack computes (schemas/known_layers.yaml:2581)."""
+    """What layer Stack computes (schemas/known_layers.yaml:2721)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     if not all(tuple(b.shape == bottoms[0].shape for b in bottoms)):
-        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2584")
+        raise Refused("all bottoms have one shape", "schemas/known_layers.yaml:2724")
     along = lib.axis_of(axis, bottoms[0].rank + 1)
     r.top(
         0,
@@ -1626,7 +1877,7 @@ def read_stack(r: Read, param: layers.Stack) -> None:
 
 
 def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
-    """What layer ResizeBilinear computes (schemas/known_layers.yaml:2310)."""
+    """What layer ResizeBilinear computes (schemas/known_layers.yaml:2402)."""
     bottom = r.one_bottom()
     align_corners = param.align_corners if param.align_corners is not None else False
     output_height = param.output_height if param.output_height is not None else 0
@@ -1639,18 +1890,18 @@ def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
     if bottom.rank != 4:
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:2313",
+            "schemas/known_layers.yaml:2405",
         )
     if data_format != "NCHW":
         raise Refused(
             "data_format must be NCHW, the order of Caffe's blobs, of four axes",
-            "schemas/known_layers.yaml:2313",
+            "schemas/known_layers.yaml:2405",
         )
     if ((align_corners and half_pixel_centers) or (align_corners and pytorch_half_pixel) or (half_pixel_centers and pytorch_half_pixel)):
-        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2314")
+        raise Refused("pixels are placed in one way", "schemas/known_layers.yaml:2406")
     sizes = (output_height if param.output_height is not None else int(bottom.shape[2] * scale_height), output_width if param.output_width is not None else int(bottom.shape[3] * scale_width))
     if not min(sizes) > 1:
-        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2316")
+        raise Refused("a side of at least two elements is due", "schemas/known_layers.yaml:2408")
     if align_corners or half_pixel_centers or pytorch_half_pixel:
         r.top(
             0,
@@ -1679,61 +1930,61 @@ def read_resize_bilinear(r: Read, param: layers.ResizeBilinear) -> None:
             ),
         )
         return
-    raise Refused("no alternative holds", "schemas/known_layers.yaml:2310")
+    raise Refused("no alternative holds", "schemas/known_layers.yaml:2402")
 
 
 def read_reduce_sum(r: Read, param: layers.ReduceSum) -> None:
-    """What layer ReduceSum computes (schemas/known_layers.yaml:2090)."""
+    """What layer ReduceSum computes (schemas/known_layers.yaml:2182)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2093")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2185")
     r.top(0, r.value(hub.ReduceSum(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_max(r: Read, param: layers.ReduceMax) -> None:
-    """What layer ReduceMax computes (schemas/known_layers.yaml:2026)."""
+    """What layer ReduceMax computes (schemas/known_layers.yaml:2118)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2029")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2121")
     r.top(0, r.value(hub.ReduceMax(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_min(r: Read, param: layers.ReduceMin) -> None:
-    """What layer ReduceMin computes (schemas/known_layers.yaml:2058)."""
+    """What layer ReduceMin computes (schemas/known_layers.yaml:2150)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2061")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2153")
     r.top(0, r.value(hub.ReduceMin(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_prod(r: Read, param: layers.ReduceProd) -> None:
-    """What layer ReduceProd computes (schemas/known_layers.yaml:2074)."""
+    """What layer ReduceProd computes (schemas/known_layers.yaml:2166)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2077")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2169")
     r.top(0, r.value(hub.ReduceProd(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_reduce_mean(r: Read, param: layers.ReduceMean) -> None:
-    """What layer ReduceMean computes (schemas/known_layers.yaml:2042)."""
+    """What layer ReduceMean computes (schemas/known_layers.yaml:2134)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2045")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2137")
     r.top(0, r.value(hub.ReduceMean(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_se_lu(r: Read, param: layers.SeLU) -> None:
-    """What layer SeLU computes (schemas/known_layers.yaml:2496)."""
+    """What layer SeLU computes (schemas/known_layers.yaml:2588)."""
     bottom = r.one_bottom()
     lambda_ = param.lambda_ if param.lambda_ is not None else 1.05070102
     alpha = param.alpha if param.alpha is not None else 1.67326319
@@ -1741,16 +1992,16 @@ def read_se_lu(r: Read, param: layers.SeLU) -> None:
 
 
 def read_unstack(r: Read, param: layers.Unstack) -> None:
-    """What layer Unstack computes (schemas/known_layers.yaml:2740)."""
+    """What layer Unstack computes (schemas/known_layers.yaml:2880)."""
     tops = r.tops
     bottom = r.one_bottom()
     num = param.num if param.num is not None else 0
     axis = param.axis if param.axis is not None else 0
     along = lib.axis_of(axis, bottom.rank)
     if num not in (0, bottom.shape[along]):
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2745")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2885")
     if len(tops) != bottom.shape[along]:
-        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2745")
+        raise Refused("there is a top for each place along the axis", "schemas/known_layers.yaml:2885")
     r.all_tops(
         [r.value(
             hub.Squeeze(axes=(along,)),
@@ -1760,17 +2011,17 @@ def read_unstack(r: Read, param: layers.Unstack) -> None:
 
 
 def read_mirror_pad(r: Read, param: layers.MirrorPad) -> None:
-    """What layer MirrorPad computes (schemas/known_layers.yaml:1194)."""
+    """What layer MirrorPad computes (schemas/known_layers.yaml:1286)."""
     bottom = r.one_bottom()
     paddings = param.paddings
     constant_values = param.constant_values if param.constant_values is not None else 0.0
     mode = param.mode if param.mode is not None else "CONSTANT"
     if len(paddings) != 2 * bottom.rank:
-        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1197")
+        raise Refused("paddings has a beginning and an end for each axis", "schemas/known_layers.yaml:1289")
     if mode not in ("CONSTANT", "REFLECT", "EDGE"):
-        raise Refused("mode is CONSTANT, REFLECT or EDGE", "schemas/known_layers.yaml:1198")
+        raise Refused("mode is CONSTANT, REFLECT or EDGE", "schemas/known_layers.yaml:1290")
     if not (mode == "CONSTANT" or constant_values == 0):
-        raise Refused("constant_values is for CONSTANT", "schemas/known_layers.yaml:1199")
+        raise Refused("constant_values is for CONSTANT", "schemas/known_layers.yaml:1291")
     begins = tuple(paddings[2 * i] for i in range(bottom.rank))
     ends = tuple(paddings[2 * i + 1] for i in range(bottom.rank))
     how = "constant" if mode == "CONSTANT" else "edge" if mode == "EDGE" else "reflect"
@@ -1778,14 +2029,14 @@ def read_mirror_pad(r: Read, param: layers.MirrorPad) -> None:
 
 
 def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
-    """What layer ExpandDimsND computes (schemas/known_layers.yaml:742)."""
+    """What layer ExpandDimsND computes (schemas/known_layers.yaml:809)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:745")
+        raise Refused("axis is due", "schemas/known_layers.yaml:812")
     places = tuple(a if a >= 0 else a + bottom.rank + 1 for a in axis)
     if not all(tuple(places[i] <= places[i + 1] for i in range(len(places) - 1))):
-        raise Refused("axis must rise", "schemas/known_layers.yaml:746")
+        raise Refused("axis must rise", "schemas/known_layers.yaml:813")
     r.top(
         0,
         r.value(
@@ -1796,16 +2047,16 @@ def read_expand_dims_nd(r: Read, param: layers.ExpandDimsND) -> None:
 
 
 def read_squeeze(r: Read, param: layers.Squeeze) -> None:
-    """What layer Squeeze computes (schemas/known_layers.yaml:2565)."""
+    """What layer Squeeze computes (schemas/known_layers.yaml:2705)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2568")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2708")
     r.top(0, r.value(hub.Squeeze(axes=axis), (bottom,)))
 
 
 def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
-    """What layer StridedSlice computes (schemas/known_layers.yaml:2602)."""
+    """What layer StridedSlice computes (schemas/known_layers.yaml:2742)."""
     bottom = r.one_bottom()
     begin = param.begin
     end = param.end
@@ -1814,25 +2065,25 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
     if not len(axes) > 0:
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2605",
+            "schemas/known_layers.yaml:2745",
         )
     if len(begin) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2605",
+            "schemas/known_layers.yaml:2745",
         )
     if len(end) != len(axes):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2605",
+            "schemas/known_layers.yaml:2745",
         )
     if len(strides) not in (0, len(axes)):
         raise Refused(
             "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
-            "schemas/known_layers.yaml:2605",
+            "schemas/known_layers.yaml:2745",
         )
     if not min(begin) >= 0:
-        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2606")
+        raise Refused("begin is counted from the front", "schemas/known_layers.yaml:2746")
     r.top(
         0,
         r.value(
@@ -1848,23 +2099,23 @@ def read_strided_slice(r: Read, param: layers.StridedSlice) -> None:
 
 
 def read_piece(r: Read, param: layers.Piece) -> None:
-    """What layer Piece computes (schemas/known_layers.yaml:1563)."""
+    """What layer Piece computes (schemas/known_layers.yaml:1655)."""
     bottom = r.one_bottom()
     begin = param.begin
     size = param.size
     if len(begin) != bottom.rank:
-        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1566")
+        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1658")
     if len(size) != bottom.rank:
-        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1566")
+        raise Refused("begin and size are due for each axis", "schemas/known_layers.yaml:1658")
     if not min(begin) >= 0:
         raise Refused(
             "begin is not negative, size is positive, or -1 for all that is left",
-            "schemas/known_layers.yaml:1567",
+            "schemas/known_layers.yaml:1659",
         )
     if not all(tuple(n > 0 or n == -1 for n in size)):
         raise Refused(
             "begin is not negative, size is positive, or -1 for all that is left",
-            "schemas/known_layers.yaml:1567",
+            "schemas/known_layers.yaml:1659",
         )
     ends = tuple(b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape, strict=True))
     r.top(
@@ -1877,28 +2128,28 @@ def read_piece(r: Read, param: layers.Piece) -> None:
 
 
 def read_gemm(r: Read, param: layers.Gemm) -> None:
-    """What layer Gemm computes (schemas/known_layers.yaml:779)."""
+    """What layer Gemm computes (schemas/known_layers.yaml:871)."""
     bottoms = r.bottoms
     alpha = param.alpha if param.alpha is not None else 1.0
     beta = param.beta if param.beta is not None else 1.0
     transA = param.transA if param.transA is not None else 0
     transB = param.transB if param.transB is not None else 0
     if len(bottoms) != 3:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:785")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:877")
     if bottoms[0].rank != 2:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:785")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:877")
     if bottoms[1].rank != 2:
-        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:785")
+        raise Refused("two matrices and what is added are due", "schemas/known_layers.yaml:877")
     if not transA <= 1:
-        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:786")
+        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:878")
     if not transB <= 1:
-        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:786")
+        raise Refused("transA and transB are 0 or 1", "schemas/known_layers.yaml:878")
     rows = bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]
     columns = bottoms[1].shape[0] if transB == 1 else bottoms[1].shape[1]
     if bottoms[2].shape not in ((rows, columns), (rows, 1), (1, columns), (1,)):
         raise Refused(
             "what is added has the shape of the product, one of its sides, or is one number",
-            "schemas/known_layers.yaml:787",
+            "schemas/known_layers.yaml:879",
         )
     r.top(
         0,
@@ -1910,37 +2161,37 @@ def read_gemm(r: Read, param: layers.Gemm) -> None:
 
 
 def read_reduce_l1(r: Read, param: layers.ReduceL1) -> None:
-    """What layer ReduceL1 computes (schemas/known_layers.yaml:1962)."""
+    """What layer ReduceL1 computes (schemas/known_layers.yaml:2054)."""
     bottom = r.one_bottom()
     axes = param.axes
     keepdims = param.keepdims if param.keepdims is not None else 1
     if not len(axes) > 0:
-        raise Refused("axes is due", "schemas/known_layers.yaml:1965")
+        raise Refused("axes is due", "schemas/known_layers.yaml:2057")
     r.top(0, r.value(hub.ReduceL1(axes=axes, keepdims=1 if keepdims == 1 else 0), (bottom,)))
 
 
 def read_reduce_l2(r: Read, param: layers.ReduceL2) -> None:
-    """What layer ReduceL2 computes (schemas/known_layers.yaml:1978)."""
+    """What layer ReduceL2 computes (schemas/known_layers.yaml:2070)."""
     bottom = r.one_bottom()
     axes = param.axes
     keepdims = param.keepdims if param.keepdims is not None else 1
     if not len(axes) > 0:
-        raise Refused("axes is due", "schemas/known_layers.yaml:1981")
+        raise Refused("axes is due", "schemas/known_layers.yaml:2073")
     r.top(0, r.value(hub.ReduceL2(axes=axes, keepdims=1 if keepdims == 1 else 0), (bottom,)))
 
 
 def read_reduce_logsumexp(r: Read, param: layers.ReduceLogsumexp) -> None:
-    """What layer ReduceLogsumexp computes (schemas/known_layers.yaml:2010)."""
+    """What layer ReduceLogsumexp computes (schemas/known_layers.yaml:2102)."""
     bottom = r.one_bottom()
     axis = param.axis
     keepdims = param.keepdims if param.keepdims is not None else False
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2013")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2105")
     r.top(0, r.value(hub.ReduceLogSumExp(axes=axis, keepdims=1 if keepdims else 0), (bottom,)))
 
 
 def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
-    """What layer HardSigmoid computes (schemas/known_layers.yaml:822)."""
+    """What layer HardSigmoid computes (schemas/known_layers.yaml:914)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.2
     beta = param.beta if param.beta is not None else 0.5
@@ -1948,18 +2199,18 @@ def read_hard_sigmoid(r: Read, param: layers.HardSigmoid) -> None:
 
 
 def read_thresholded_re_lu(r: Read, param: layers.ThresholdedReLU) -> None:
-    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2700)."""
+    """What layer ThresholdedReLU computes (schemas/known_layers.yaml:2840)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 1.0
     r.top(0, r.value(hub.ThresholdedRelu(alpha=alpha), (bottom,)))
 
 
 def read_reverse(r: Read, param: layers.Reverse) -> None:
-    """What layer Reverse computes (schemas/known_layers.yaml:2408)."""
+    """What layer Reverse computes (schemas/known_layers.yaml:2500)."""
     bottom = r.one_bottom()
     axis = param.axis
     if not len(axis) > 0:
-        raise Refused("axis is due", "schemas/known_layers.yaml:2411")
+        raise Refused("axis is due", "schemas/known_layers.yaml:2503")
     along = tuple(lib.axis_of(a, bottom.rank) for a in axis)
     r.top(
         0,
@@ -1976,28 +2227,28 @@ def read_reverse(r: Read, param: layers.Reverse) -> None:
 
 
 def read_lp_normalization(r: Read, param: layers.LpNormalization) -> None:
-    """What layer LpNormalization computes (schemas/known_layers.yaml:1050)."""
+    """What layer LpNormalization computes (schemas/known_layers.yaml:1142)."""
     bottom = r.one_bottom()
     axis = param.axis
     p = param.p if param.p is not None else 2
     if len(axis) != 1:
-        raise Refused("one axis is due", "schemas/known_layers.yaml:1053")
+        raise Refused("one axis is due", "schemas/known_layers.yaml:1145")
     if p not in (1, 2):
-        raise Refused("p is 1 or 2", "schemas/known_layers.yaml:1054")
+        raise Refused("p is 1 or 2", "schemas/known_layers.yaml:1146")
     r.top(0, r.value(hub.LpNormalization(axis=lib.axis_of(axis[0], bottom.rank), p=p), (bottom,)))
 
 
 def read_mat_mul(r: Read, param: layers.MatMul) -> None:
-    """What layer MatMul computes (schemas/known_layers.yaml:1122)."""
+    """What layer MatMul computes (schemas/known_layers.yaml:1214)."""
     bottoms = r.bottoms
     transpose_a = param.transpose_a if param.transpose_a is not None else False
     transpose_b = param.transpose_b if param.transpose_b is not None else False
     if len(bottoms) != 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1125")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1217")
     if not bottoms[0].rank == bottoms[1].rank >= 2:
-        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1125")
+        raise Refused("two bottoms with as many axes are due", "schemas/known_layers.yaml:1217")
     if bottoms[0].shape[: bottoms[0].rank - 2] != bottoms[1].shape[: bottoms[1].rank - 2]:
-        raise Refused("the batches must be equal", "schemas/known_layers.yaml:1126")
+        raise Refused("the batches must be equal", "schemas/known_layers.yaml:1218")
     swap = tuple(i for i in range(bottoms[0].rank - 2)) + (bottoms[0].rank - 1, bottoms[0].rank - 2)
     a = r.value(hub.Transpose(perm=swap), (bottoms[0],)) if transpose_a else bottoms[0]
     b = r.value(hub.Transpose(perm=swap), (bottoms[1],)) if transpose_b else bottoms[1]
@@ -2005,19 +2256,19 @@ def read_mat_mul(r: Read, param: layers.MatMul) -> None:
 
 
 def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
-    """What layer GatherV2 computes (schemas/known_layers.yaml:769)."""
+    """What layer GatherV2 computes (schemas/known_layers.yaml:861)."""
     bottoms = r.bottoms
     axis = param.axis if param.axis is not None else 0
     batch_flag = param.batch_flag if param.batch_flag is not None else False
     if len(bottoms) != 2:
         raise Refused(
             "two bottoms are due, data and indices; batch_flag is not known",
-            "schemas/known_layers.yaml:772",
+            "schemas/known_layers.yaml:864",
         )
     if batch_flag:
         raise Refused(
             "two bottoms are due, data and indices; batch_flag is not known",
-            "schemas/known_layers.yaml:772",
+            "schemas/known_layers.yaml:864",
         )
     r.top(
         0,
@@ -2029,7 +2280,7 @@ def read_gather_v2(r: Read, param: layers.GatherV2) -> None:
 
 
 def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
-    """What layer ScaledTanH computes (schemas/known_layers.yaml:2481)."""
+    """What layer ScaledTanH computes (schemas/known_layers.yaml:2573)."""
     bottom = r.one_bottom()
     alpha = param.alpha if param.alpha is not None else 0.0
     beta = param.beta if param.beta is not None else 0.0
@@ -2037,14 +2288,14 @@ def read_scaled_tan_h(r: Read, param: layers.ScaledTanH) -> None:
 
 
 def read_log_softmax(r: Read, param: layers.LogSoftmax) -> None:
-    """What layer LogSoftmax computes (schemas/known_layers.yaml:1037)."""
+    """What layer LogSoftmax computes (schemas/known_layers.yaml:1129)."""
     bottom = r.one_bottom()
     axis = param.axis if param.axis is not None else 1
     r.top(0, r.value(hub.LogSoftmax(axis=lib.axis_of(axis, bottom.rank)), (bottom,)))
 
 
 def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
-    """What layer LayerNorm computes (schemas/known_layers.yaml:1014)."""
+    """What layer LayerNorm computes (schemas/known_layers.yaml:1106)."""
     blobs = r.blobs
     bottom = r.one_bottom()
     eps = param.eps if param.eps is not None else 1e-05
@@ -2052,7 +2303,7 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
     if len(blobs) != (2 if elementwise_affine else 0):
         raise Refused(
             "elementwise_affine and the number of blobs do not fit",
-            "schemas/known_layers.yaml:1017",
+            "schemas/known_layers.yaml:1109",
         )
     own = bottom.shape[1:]
     factor = lib.in_shape(blobs[0], own) if elementwise_affine else lib.full(own, 1.0)
@@ -2061,17 +2312,17 @@ def read_layer_norm(r: Read, param: layers.LayerNorm) -> None:
 
 
 def read_roi_pooling(r: Read, param: layers.ROIPooling) -> None:
-    """What layer ROIPooling computes (schemas/known_layers.yaml:2458)."""
+    """What layer ROIPooling computes (schemas/known_layers.yaml:2550)."""
     bottoms = r.bottoms
     pooled_h = param.pooled_h if param.pooled_h is not None else 0
     pooled_w = param.pooled_w if param.pooled_w is not None else 0
     spatial_scale = param.spatial_scale if param.spatial_scale is not None else 1.0
     if len(bottoms) != 2:
-        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2462")
+        raise Refused("two bottoms are due: a feature map and regions", "schemas/known_layers.yaml:2554")
     if not pooled_h > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2463")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2555")
     if not pooled_w > 0:
-        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2463")
+        raise Refused("pooled_h and pooled_w are due", "schemas/known_layers.yaml:2555")
     r.top(
         0,
         r.value(
@@ -3687,7 +3938,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "Dropout": Reader(
         read_dropout,
-        "schemas/known_layers.yaml:652",
+        "schemas/known_layers.yaml:719",
         ("dropout_ratio", "scale_train"),
         ("dropout_ratio",),
     ),
@@ -3828,14 +4079,14 @@ READERS: Final[Mapping[str, Reader]] = {
     "TanH": Reader(read_tan_h, "bvlc/mapping.yaml:2396", (), ("engine",)),
     "Threshold": Reader(read_threshold, "bvlc/mapping.yaml:2401", ("threshold",), ()),
     "Tile": Reader(read_tile, "bvlc/mapping.yaml:2405", ("axis", "tiles"), ()),
-    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2684", ("beta",), ()),
-    "Clip": Reader(read_clip, "schemas/known_layers.yaml:227", ("min", "max"), ()),
-    "Add": Reader(read_add, "schemas/known_layers.yaml:4", (), ()),
-    "Atan": Reader(read_atan, "schemas/known_layers.yaml:17", (), ()),
-    "Ceil": Reader(read_ceil, "schemas/known_layers.yaml:212", (), ()),
+    "Swish": Reader(read_swish, "schemas/known_layers.yaml:2824", ("beta",), ()),
+    "Clip": Reader(read_clip, "schemas/known_layers.yaml:250", ("min", "max"), ()),
+    "Add": Reader(read_add, "schemas/known_layers.yaml:27", (), ()),
+    "Atan": Reader(read_atan, "schemas/known_layers.yaml:40", (), ()),
+    "Ceil": Reader(read_ceil, "schemas/known_layers.yaml:235", (), ()),
     "ConvolutionDepthwise": Reader(
         read_convolution_depthwise,
-        "schemas/known_layers.yaml:542",
+        "schemas/known_layers.yaml:609",
         (
             "num_output",
             "bias_term",
@@ -3854,20 +4105,42 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         ("weight_filler", "bias_filler", "engine", "force_nd_im2col", "group"),
     ),
-    "Div": Reader(read_div, "schemas/known_layers.yaml:727", (), ()),
-    "Floor": Reader(read_floor, "schemas/known_layers.yaml:760", (), ()),
-    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:844", (), ()),
-    "Maximum": Reader(read_maximum, "schemas/known_layers.yaml:1165", (), ()),
-    "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:1178", (), ()),
-    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2181", ("stride", "reverse"), ()),
-    "Round": Reader(read_round, "schemas/known_layers.yaml:2472", (), ()),
-    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2527", (), ()),
-    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2534", (), ()),
-    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2541", (), ()),
-    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2621", (), ()),
+    "Div": Reader(read_div, "schemas/known_layers.yaml:794", (), ()),
+    "Floor": Reader(read_floor, "schemas/known_layers.yaml:827", (), ()),
+    "HardSwish": Reader(read_hard_swish, "schemas/known_layers.yaml:936", (), ()),
+    "Maximum": Reader(read_maximum, "schemas/known_layers.yaml:1257", (), ()),
+    "Minimum": Reader(read_minimum, "schemas/known_layers.yaml:1270", (), ()),
+    "Reorg": Reader(read_reorg, "schemas/known_layers.yaml:2273", ("stride", "reverse"), ()),
+    "Round": Reader(read_round, "schemas/known_layers.yaml:2564", (), ()),
+    "Sin": Reader(read_sin, "schemas/known_layers.yaml:2619", (), ()),
+    "Softplus": Reader(read_softplus, "schemas/known_layers.yaml:2626", (), ()),
+    "Softsign": Reader(read_softsign, "schemas/known_layers.yaml:2633", (), ()),
+    "Sub": Reader(read_sub, "schemas/known_layers.yaml:2761", (), ()),
+    "Correlation": Reader(
+        read_correlation,
+        "schemas/known_layers.yaml:394",
+        (
+            "pad",
+            "kernel_size",
+            "max_displacement",
+            "stride_1",
+            "stride_2",
+            "do_abs",
+            "single_direction",
+            "correlation_type",
+        ),
+        (),
+    ),
+    "FlowWarp": Reader(read_flow_warp, "schemas/known_layers.yaml:837", ("fill_value",), ()),
+    "Accum": Reader(
+        read_accum,
+        "schemas/known_layers.yaml:7",
+        ("top_height", "top_width", "size_divisible_by", "have_reference"),
+        (),
+    ),
     "Interp": Reader(
         read_interp,
-        "schemas/known_layers.yaml:954",
+        "schemas/known_layers.yaml:1046",
         (
             "height",
             "width",
@@ -3879,30 +4152,30 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2509", ("group",), ()),
+    "ShuffleChannel": Reader(read_shuffle_channel, "schemas/known_layers.yaml:2601", ("group",), ()),
     "Upsample": Reader(
         read_upsample,
-        "schemas/known_layers.yaml:2943",
+        "schemas/known_layers.yaml:3083",
         ("scale", "scale_h", "scale_w", "pad_out_h", "pad_out_w", "upsample_h", "upsample_w"),
         (),
     ),
-    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1544", ("order",), ()),
+    "Permute": Reader(read_permute, "schemas/known_layers.yaml:1636", ("order",), ()),
     "Normalize": Reader(
         read_normalize,
-        "schemas/known_layers.yaml:1303",
+        "schemas/known_layers.yaml:1395",
         ("across_spatial", "channel_shared", "eps", "add_eps_before_sqrt"),
         ("scale_filler",),
     ),
     "DepthToSpace": Reader(
         read_depth_to_space,
-        "schemas/known_layers.yaml:527",
+        "schemas/known_layers.yaml:594",
         ("block_size", "data_format"),
         (),
     ),
-    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2797", ("stride",), ()),
+    "UpsampleDarknet": Reader(read_upsample_darknet, "schemas/known_layers.yaml:2937", ("stride",), ()),
     "ResizeNearestNeighbor": Reader(
         read_resize_nearest_neighbor,
-        "schemas/known_layers.yaml:2351",
+        "schemas/known_layers.yaml:2443",
         (
             "align_corners",
             "output_height",
@@ -3916,15 +4189,15 @@ READERS: Final[Mapping[str, Reader]] = {
     ),
     "SpaceToDepth": Reader(
         read_space_to_depth,
-        "schemas/known_layers.yaml:2550",
+        "schemas/known_layers.yaml:2642",
         ("block_size", "data_format"),
         (),
     ),
-    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1398", ("paddings", "constant_values"), ()),
-    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2581", ("axis",), ()),
+    "Pad": Reader(read_pad, "schemas/known_layers.yaml:1490", ("paddings", "constant_values"), ()),
+    "Stack": Reader(read_stack, "schemas/known_layers.yaml:2721", ("axis",), ()),
     "ResizeBilinear": Reader(
         read_resize_bilinear,
-        "schemas/known_layers.yaml:2310",
+        "schemas/known_layers.yaml:2402",
         (
             "align_corners",
             "output_height",
@@ -3937,54 +4210,54 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         (),
     ),
-    "ReduceSum": Reader(read_reduce_sum, "schemas/known_layers.yaml:2090", ("axis", "keepdims"), ()),
-    "ReduceMax": Reader(read_reduce_max, "schemas/known_layers.yaml:2026", ("axis", "keepdims"), ()),
-    "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:2058", ("axis", "keepdims"), ()),
-    "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:2074", ("axis", "keepdims"), ()),
-    "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:2042", ("axis", "keepdims"), ()),
-    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:2496", ("lambda", "alpha"), ()),
-    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2740", ("num", "axis"), ()),
+    "ReduceSum": Reader(read_reduce_sum, "schemas/known_layers.yaml:2182", ("axis", "keepdims"), ()),
+    "ReduceMax": Reader(read_reduce_max, "schemas/known_layers.yaml:2118", ("axis", "keepdims"), ()),
+    "ReduceMin": Reader(read_reduce_min, "schemas/known_layers.yaml:2150", ("axis", "keepdims"), ()),
+    "ReduceProd": Reader(read_reduce_prod, "schemas/known_layers.yaml:2166", ("axis", "keepdims"), ()),
+    "ReduceMean": Reader(read_reduce_mean, "schemas/known_layers.yaml:2134", ("axis", "keepdims"), ()),
+    "SeLU": Reader(read_se_lu, "schemas/known_layers.yaml:2588", ("lambda", "alpha"), ()),
+    "Unstack": Reader(read_unstack, "schemas/known_layers.yaml:2880", ("num", "axis"), ()),
     "MirrorPad": Reader(
         read_mirror_pad,
-        "schemas/known_layers.yaml:1194",
+        "schemas/known_layers.yaml:1286",
         ("paddings", "constant_values", "mode"),
         (),
     ),
-    "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:742", ("axis",), ()),
-    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2565", ("axis",), ()),
+    "ExpandDimsND": Reader(read_expand_dims_nd, "schemas/known_layers.yaml:809", ("axis",), ()),
+    "Squeeze": Reader(read_squeeze, "schemas/known_layers.yaml:2705", ("axis",), ()),
     "StridedSlice": Reader(
         read_strided_slice,
-        "schemas/known_layers.yaml:2602",
+        "schemas/known_layers.yaml:2742",
         ("begin", "end", "strides", "axes"),
         (),
     ),
-    "Piece": Reader(read_piece, "schemas/known_layers.yaml:1563", ("begin", "size"), ()),
+    "Piece": Reader(read_piece, "schemas/known_layers.yaml:1655", ("begin", "size"), ()),
     "Gemm": Reader(
         read_gemm,
-        "schemas/known_layers.yaml:779",
+        "schemas/known_layers.yaml:871",
         ("alpha", "beta", "transA", "transB"),
         (),
     ),
-    "ReduceL1": Reader(read_reduce_l1, "schemas/known_layers.yaml:1962", ("axes", "keepdims"), ()),
-    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:1978", ("axes", "keepdims"), ()),
-    "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:2010", ("axis", "keepdims"), ()),
-    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:822", ("alpha", "beta"), ()),
-    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2700", ("alpha",), ()),
-    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2408", ("axis",), ()),
-    "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:1050", ("axis", "p"), ()),
-    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1122", ("transpose_a", "transpose_b"), ()),
-    "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:769", ("axis", "batch_flag"), ()),
-    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:2481", ("alpha", "beta"), ()),
-    "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:1037", ("axis",), ()),
+    "ReduceL1": Reader(read_reduce_l1, "schemas/known_layers.yaml:2054", ("axes", "keepdims"), ()),
+    "ReduceL2": Reader(read_reduce_l2, "schemas/known_layers.yaml:2070", ("axes", "keepdims"), ()),
+    "ReduceLogsumexp": Reader(read_reduce_logsumexp, "schemas/known_layers.yaml:2102", ("axis", "keepdims"), ()),
+    "HardSigmoid": Reader(read_hard_sigmoid, "schemas/known_layers.yaml:914", ("alpha", "beta"), ()),
+    "ThresholdedReLU": Reader(read_thresholded_re_lu, "schemas/known_layers.yaml:2840", ("alpha",), ()),
+    "Reverse": Reader(read_reverse, "schemas/known_layers.yaml:2500", ("axis",), ()),
+    "LpNormalization": Reader(read_lp_normalization, "schemas/known_layers.yaml:1142", ("axis", "p"), ()),
+    "MatMul": Reader(read_mat_mul, "schemas/known_layers.yaml:1214", ("transpose_a", "transpose_b"), ()),
+    "GatherV2": Reader(read_gather_v2, "schemas/known_layers.yaml:861", ("axis", "batch_flag"), ()),
+    "ScaledTanH": Reader(read_scaled_tan_h, "schemas/known_layers.yaml:2573", ("alpha", "beta"), ()),
+    "LogSoftmax": Reader(read_log_softmax, "schemas/known_layers.yaml:1129", ("axis",), ()),
     "LayerNorm": Reader(
         read_layer_norm,
-        "schemas/known_layers.yaml:1014",
+        "schemas/known_layers.yaml:1106",
         ("eps", "elementwise_affine"),
         (),
     ),
     "ROIPooling": Reader(
         read_roi_pooling,
-        "schemas/known_layers.yaml:2458",
+        "schemas/known_layers.yaml:2550",
         ("pooled_h", "pooled_w", "spatial_scale"),
         (),
     ),

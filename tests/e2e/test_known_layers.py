@@ -14,14 +14,14 @@ from caffeforge.runtime.backend import Backend
 from caffeforge.runtime.errors import CaffeforgeError
 from caffeforge.runtime.loaded import load
 from tests.docs.backends import application, build, written
-from tests.e2e import sensetime_layer_cases, vendor_layer_cases
+from tests.e2e import flow_layer_cases, sensetime_layer_cases, vendor_layer_cases
 from tests.e2e.known_formulas import KERNEL, C, Floats, X
 from tests.e2e.known_layer_cases import CASES as COMMON
 from tests.e2e.known_layer_cases import Case
 from tests.generator.judge import Judge
 from tests.generator.known import ENTRIES, mapping, packs, proto
 
-CASES = [*COMMON, *vendor_layer_cases.CASES, *sensetime_layer_cases.CASES]
+CASES = [*COMMON, *vendor_layer_cases.CASES, *sensetime_layer_cases.CASES, *flow_layer_cases.CASES]
 EXAMPLES = [(known.id.text, text.text) for known in ENTRIES for text in known.example]
 WRITTEN = [(id, text) for id, text in EXAMPLES if not text.startswith("caffe.")]
 
