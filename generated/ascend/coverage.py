@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1725",
+        "schemas/known_layers.yaml:1726",
         (
             Way(
-                "schemas/known_layers.yaml:1726",
+                "schemas/known_layers.yaml:1727",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1726",
+                        "schemas/known_layers.yaml:1727",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1728",
+                        "schemas/known_layers.yaml:1729",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -406,14 +406,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:618",
+        "schemas/known_layers.yaml:617",
         (
             Way(
-                "schemas/known_layers.yaml:619",
+                "schemas/known_layers.yaml:618",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:619",
+                        "schemas/known_layers.yaml:618",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -1015,18 +1015,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1741",
+        "schemas/known_layers.yaml:1742",
         (
             Way(
-                "schemas/known_layers.yaml:1742",
+                "schemas/known_layers.yaml:1743",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1742",
+                        "schemas/known_layers.yaml:1743",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1744",
+                        "schemas/known_layers.yaml:1745",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1814,12 +1814,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1645",
+        "schemas/known_layers.yaml:1646",
         (
             Way(
-                "schemas/known_layers.yaml:1646",
+                "schemas/known_layers.yaml:1647",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1646", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1647", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1904,43 +1904,43 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2316",
-        (Way("schemas/known_layers.yaml:2317", layers=("Reorg",)),),
+        "schemas/known_layers.yaml:2317",
+        (Way("schemas/known_layers.yaml:2318", layers=("Reorg",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2319",
+        "schemas/known_layers.yaml:2320",
         (
             Way(
-                "schemas/known_layers.yaml:2320",
+                "schemas/known_layers.yaml:2321",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2320", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2321", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:3070",
+        "schemas/known_layers.yaml:3071",
         (
             Way(
-                "schemas/known_layers.yaml:3071",
+                "schemas/known_layers.yaml:3072",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3071",
+                        "schemas/known_layers.yaml:3072",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3073",
+                        "schemas/known_layers.yaml:3074",
                         "whole_factors(X.shape[2:], Y.shape[2:])",
                         "a whole factor for each axis",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1068",
+                "schemas/known_layers.yaml:1067",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1068",
+                        "schemas/known_layers.yaml:1067",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1948,22 +1948,22 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2614",
-        (Way("schemas/known_layers.yaml:2614", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2615",
+        (Way("schemas/known_layers.yaml:2615", layers=("ShuffleChannel",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2558",
-        (Way("schemas/known_layers.yaml:2559", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2559",
+        (Way("schemas/known_layers.yaml:2560", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1902",
+        "schemas/known_layers.yaml:1903",
         (
             Way(
-                "schemas/known_layers.yaml:1903",
+                "schemas/known_layers.yaml:1904",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1904",
+                        "schemas/known_layers.yaml:1905",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1972,14 +1972,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1413",
+        "schemas/known_layers.yaml:1414",
         (
             Way(
-                "schemas/known_layers.yaml:1414",
+                "schemas/known_layers.yaml:1415",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1414",
+                        "schemas/known_layers.yaml:1415",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1987,8 +1987,8 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2046",
-        (Way("schemas/known_layers.yaml:2047", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2047",
+        (Way("schemas/known_layers.yaml:2048", layers=("PSROIPooling",)),),
     ),
     "caffe.MatrixInverse": Entry("ascend/mapping.yaml:61", (Way("ascend/mapping.yaml:62", layers=("MatrixInverse",)),)),
 }
@@ -2245,10 +2245,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:719",
+        "schemas/known_layers.yaml:718",
         (
             Way(
-                "schemas/known_layers.yaml:721",
+                "schemas/known_layers.yaml:720",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2574,7 +2574,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1714",
+        "schemas/known_layers.yaml:1715",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2664,7 +2664,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1722",
+                "schemas/known_layers.yaml:1723",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2920,10 +2920,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:609",
+        "schemas/known_layers.yaml:608",
         (
             Way(
-                "schemas/known_layers.yaml:612",
+                "schemas/known_layers.yaml:611",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2961,7 +2961,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:616",
+                        "schemas/known_layers.yaml:615",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -2970,37 +2970,37 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2305",
+        "schemas/known_layers.yaml:2306",
         (
             Way(
-                "schemas/known_layers.yaml:2311",
+                "schemas/known_layers.yaml:2312",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:2311", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2312", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2313",
+                "schemas/known_layers.yaml:2314",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=stride)",
-                conditions=(Condition("schemas/known_layers.yaml:2313", "not reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2314", "not reverse"),),
             ),
         ),
-        conditions=(Condition("schemas/known_layers.yaml:2309", "stride > 0", "stride is due"),),
+        conditions=(Condition("schemas/known_layers.yaml:2310", "stride > 0", "stride is due"),),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2500",
+        "schemas/known_layers.yaml:2501",
         (
             Way(
-                "schemas/known_layers.yaml:2502",
+                "schemas/known_layers.yaml:2503",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:2503", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2504", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1046",
+        "schemas/known_layers.yaml:1045",
         (
             Way(
-                "schemas/known_layers.yaml:1048",
+                "schemas/known_layers.yaml:1047",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3010,32 +3010,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1057",
+                        "schemas/known_layers.yaml:1056",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1058",
+                        "schemas/known_layers.yaml:1057",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1059",
+                        "schemas/known_layers.yaml:1058",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1060",
+                        "schemas/known_layers.yaml:1059",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1061",
+                        "schemas/known_layers.yaml:1060",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1062",
+                        "schemas/known_layers.yaml:1061",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3045,15 +3045,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2601",
+        "schemas/known_layers.yaml:2602",
         (
             Way(
-                "schemas/known_layers.yaml:2603",
+                "schemas/known_layers.yaml:2604",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2609",
+                        "schemas/known_layers.yaml:2610",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3063,30 +3063,30 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3059",
+        "schemas/known_layers.yaml:3060",
         (
             Way(
-                "schemas/known_layers.yaml:3061",
+                "schemas/known_layers.yaml:3062",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, float(factors[0]), float(factors[1])], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("factors", "[stride_h, stride_w] if has(stride_h) else [stride, stride]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3062",
+                        "schemas/known_layers.yaml:3063",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3063",
+                        "schemas/known_layers.yaml:3064",
                         "scale == 1",
                         "what scale other than 1 does is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3064",
+                        "schemas/known_layers.yaml:3065",
                         "not has(stride) or not has(stride_h) and not has(stride_w)",
                         "the factor is stride, or stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3065",
+                        "schemas/known_layers.yaml:3066",
                         "has(stride_h) == has(stride_w) and min(factors) > 0",
                         "stride_h and stride_w are due, and positive",
                     ),
@@ -3095,19 +3095,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2550",
+        "schemas/known_layers.yaml:2551",
         (
             Way(
-                "schemas/known_layers.yaml:2552",
+                "schemas/known_layers.yaml:2553",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2554",
+                        "schemas/known_layers.yaml:2555",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2555",
+                        "schemas/known_layers.yaml:2556",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3116,14 +3116,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1636",
+        "schemas/known_layers.yaml:1637",
         (
             Way(
-                "schemas/known_layers.yaml:1638",
+                "schemas/known_layers.yaml:1639",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1641",
+                        "schemas/known_layers.yaml:1642",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3133,10 +3133,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1871",
+        "schemas/known_layers.yaml:1872",
         (
             Way(
-                "schemas/known_layers.yaml:1873",
+                "schemas/known_layers.yaml:1874",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3144,27 +3144,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1879",
+                        "schemas/known_layers.yaml:1880",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1881",
+                        "schemas/known_layers.yaml:1882",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1883",
+                        "schemas/known_layers.yaml:1884",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1885",
+                        "schemas/known_layers.yaml:1886",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1887",
+                        "schemas/known_layers.yaml:1888",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3174,20 +3174,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1395",
+        "schemas/known_layers.yaml:1396",
         (
             Way(
-                "schemas/known_layers.yaml:1397",
+                "schemas/known_layers.yaml:1398",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1401",
+                        "schemas/known_layers.yaml:1402",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1403",
+                        "schemas/known_layers.yaml:1404",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3197,14 +3197,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2039",
+        "schemas/known_layers.yaml:2040",
         (
             Way(
-                "schemas/known_layers.yaml:2041",
+                "schemas/known_layers.yaml:2042",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2043",
+                        "schemas/known_layers.yaml:2044",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),

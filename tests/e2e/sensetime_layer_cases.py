@@ -9,7 +9,7 @@ import torch
 import torchvision
 from torch.nn import functional
 
-from tests.e2e.known_formulas import ROIS, C, Floats, T, X, noise, positive
+from tests.e2e.known_formulas import CHANNELS, MATRICES, ROIS, C, Floats, T, X, noise, norm, positive
 from tests.e2e.known_layer_cases import Case
 
 DEEP = noise(2, 8, 5, 7, 6, seed=1)
@@ -220,6 +220,14 @@ CASES = [
         'type: "HeatMap2Coord" heatmap_param { coord_h: 64 coord_w: 48 coord_reposition: true }',
         (EDGED,),
         coordinates(EDGED, 64, 48, moved=True),
+    ),
+    Case("bn.nart", 'type: "BN" bn_param { var_eps: 0.5 }', (X,), norm(X, 0.5), CHANNELS),
+    Case("matmul.mode", 'type: "MatMul"', MATRICES, MATRICES[0] @ MATRICES[1]),
+    Case(
+        "matmul.mode",
+        'type: "MatMul" matmul_param { mode: TT }',
+        [m.transpose(0, 2, 1).copy() for m in MATRICES],
+        MATRICES[0] @ MATRICES[1],
     ),
     Case(
         "parameter.sized",

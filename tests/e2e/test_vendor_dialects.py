@@ -69,7 +69,7 @@ NETWORKS = {
 OWN = {
     "swished": {
         "nart": {"HSwish", "HSigmoid"},
-        "ppq": {"HSwish", "HSigmoid"},
+        "ppq": {"HSwish"},
         "synopsys": {"HardSwish", "HardSigmoid"},
     },
     "upsampled": {
