@@ -2,7 +2,8 @@
 
 The graph is cut into islands: nodes of ONNX's domain become sessions, nodes of other domains run by
 their NumPy references in between. Without inner values the session is optimized; with them every node
-computes as written, so that each can be compared.
+computes as written, so that each can be compared. Large convolutions take Winograd's form where that is
+faster, unless an exact result is asked for.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from caffeforge.runtime.providers import check_used, provider_named
 from caffeforge.runtime.quick_form import quick_form
 from caffeforge.runtime.reference import find
 from caffeforge.runtime.shapes import condensed
+from caffeforge.runtime.winograd import winograd
+from caffeforge.runtime.winograd_cost import tile
 
 _PLANS: Final = 4  # sets of values whose sessions are kept
 
@@ -36,6 +39,8 @@ class Executor:
         graph: it must pass ``Graph.verify``; it is not copied and must not change afterwards.
         providers: onnxruntime's execution providers in order of preference, as ``CPU`` or ``CUDA``.
         threads: threads within an op; 0 is one a core.
+        exact: compute no convolution in Winograd's form, which rounds more: by about 2e-6 of the largest
+            result. Comparisons want to know other errors.
 
     Raises:
         GraphError: the graph is broken, or holds an op that neither ONNX nor a reference can run.
@@ -43,7 +48,12 @@ class Executor:
     """
 
     def __init__(
-        self, graph: Graph, *, providers: Sequence[str] = ("CPUExecutionProvider",), threads: int = 0
+        self,
+        graph: Graph,
+        *,
+        providers: Sequence[str] = ("CPUExecutionProvider",),
+        threads: int = 0,
+        exact: bool = False,
     ) -> None:
         names = [provider_named(name) for name in providers]
         if not names:
@@ -56,6 +66,7 @@ class Executor:
         self.graph = graph
         self._providers = tuple(names)
         self._threads = threads
+        self._exact = exact
         self._values = {value.name: value for value in graph.values()}
         self._bound: dict[str, OrtValue] = {}
         self._plans: OrderedDict[tuple[str, ...], list[_Step]] = OrderedDict()
@@ -131,6 +142,8 @@ class Executor:
     def _session(self, graph: Graph, opset: int, inner: bool) -> _Step:
         if not inner:
             graph = quick_form(graph)
+            if not self._exact and self._providers[0] == "CPUExecutionProvider":
+                winograd(graph, tile)
         for value in weights(graph):
             if value.name not in self._bound:
                 self._bound[value.name] = _bind(value)

@@ -153,7 +153,7 @@ def _verify(
 
     tolerance = Tolerance(accepted) if accepted is not None else None
 
-    loaded = load(prototxt, caffemodel, backend)
+    loaded = load(prototxt, caffemodel, backend, exact=True)
     held = {layer.source: layer.tops[0] for layer in net.layers if layer.source}
     held |= {value.name: value.name for value in source.graph.outputs}
     rows = [(layer.source, layer.name, layer.type, layer.origin) for layer in net.layers if layer.source]

@@ -24,7 +24,8 @@ def fold(node: Node) -> None:
     """Give the results of a node over constants their elements."""
     from caffeforge.runtime.executor import Executor
 
-    results = Executor(Graph(node.name, [], node.outputs, [node]), threads=1).run({})  # no pool for a node
+    graph = Graph(node.name, [], node.outputs, [node])
+    results = Executor(graph, threads=1, exact=True).run({})  # no pool for a node
     for value in node.outputs:
         value.data = Dense(results[value.name])
         value.producer = None

@@ -32,12 +32,15 @@ class LoadedNet:
         backend: Backend,
         providers: Sequence[str] = ("CPUExecutionProvider",),
         seed: int | None = None,
+        *,
+        exact: bool = False,
     ) -> None:
         self.net = net
+        self._exact = exact
         self.backend = backend
         self.providers = tuple(providers)
         self._hub = hub_from_net(net, backend, seed=seed)
-        self._executor = Executor(self._hub.graph, providers=self.providers)
+        self._executor = Executor(self._hub.graph, providers=self.providers, exact=exact)
         self.inputs = {_plain(v.name): v.shape[:] for v in self._hub.graph.inputs}
         self._shapes = self.inputs
         self.outputs = net.outputs()
@@ -86,7 +89,7 @@ class LoadedNet:
 
     def _reshape(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         hub = hub_from_net(self.net, self.backend, shapes)
-        self._executor = Executor(hub.graph, providers=self.providers)
+        self._executor = Executor(hub.graph, providers=self.providers, exact=self._exact)
         self._hub, self._shapes = hub, dict(shapes)
 
 
@@ -104,6 +107,7 @@ def load(
     weights: Literal["random"] | None = None,
     level: int = 0,
     stages: Sequence[str] = (),
+    exact: bool = False,
 ) -> LoadedNet:
     """Read a net: parameters from the text, weights from the caffemodel.
 
@@ -115,6 +119,7 @@ def load(
         weights: "random" gives random numbers, always the same, to layers that have no weights.
         level: for ``min_level`` and ``max_level`` in the layers' rules, as of pycaffe's ``Net``.
         stages: for ``stage`` and ``not_stage`` there, besides those of the text's own ``state``.
+        exact: do not round more than a direct sum does, as `Executor` says.
 
     Raises:
         CaffeforgeError: a file cannot be read in this dialect, with file, line and column, or holds a layer
@@ -123,4 +128,4 @@ def load(
     backend = find(dialect)
     file = Path(caffemodel) if caffemodel is not None else None
     net = read_files(Path(prototxt), file, backend, level=level, stages=stages)
-    return LoadedNet(net, backend, providers, 0 if weights == "random" else None)
+    return LoadedNet(net, backend, providers, 0 if weights == "random" else None, exact=exact)

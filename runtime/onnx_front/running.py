@@ -22,7 +22,7 @@ class ByHub:
         from caffeforge.runtime.executor import Executor
 
         try:
-            self._executor = Executor(graph)
+            self._executor = Executor(graph, exact=True)
         except CaffeforgeError as error:
             raise CaffeforgeError(
                 f"the model itself cannot be run, there is nothing to compare with: {error.what}",

@@ -28,7 +28,7 @@ class CaffeSide:
     def __init__(
         self, prototxt: Path, caffemodel: Path | None, backend: str, providers: Sequence[str]
     ) -> None:
-        self._net = load(prototxt, caffemodel, backend, providers=providers)
+        self._net = load(prototxt, caffemodel, backend, providers=providers, exact=True)
         self.title = f"{backend} net {prototxt.name}"
         self.inputs: Mapping[str, Input] = {name: Input(shape) for name, shape in self._net.inputs.items()}
         self.outputs: Sequence[str] = self._net.outputs

@@ -87,7 +87,7 @@ def transcode(
     found: list[Verification] = []
 
     def check(new_text: Path, new_weights: Path) -> None:
-        found.append(_compare(text.net, origin, load(new_text, new_weights, goal)))
+        found.append(_compare(text.net, origin, load(new_text, new_weights, goal, exact=True)))
 
     files = write_files(
         written.net, goal, Path(path), map_text(written.net, goal), check if verify else None, layers.text()
@@ -107,7 +107,7 @@ def _compare(net: Net, source: Backend, written: LoadedNet) -> Verification:
     from caffeforge.runtime.sides.side import Input
     from caffeforge.runtime.verify import merge, verify
 
-    reference = LoadedNet(net, source)
+    reference = LoadedNet(net, source, exact=True)
     inputs = {name: Input(shape) for name, shape in reference.inputs.items()}
     found = []
     for given in random_sets(inputs, 2, 0):
