@@ -145,12 +145,13 @@ def reverse(r: Random) -> Single:
 
 
 def roi_pooling(r: Random) -> Single:
-    corners = r.whole(12, r.size(1, 4), 2)
-    rois = np.concatenate(
-        [np.zeros((len(corners), 1)), corners, corners + r.whole(9, *corners.shape)], axis=1
-    )
+    """A block of regions for each image, of any image."""
+    images = r.size(1, 3)
+    corners = r.whole(12, images, 1, r.size(1, 4), 2)
+    image = r.whole(images, *corners.shape[:-1], 1)
+    rois = np.concatenate([image, corners, corners + r.whole(9, *corners.shape)], axis=-1)
     text = f"pooled_h: {r.size(1, 3)} pooled_w: {r.size(1, 4)} spatial_scale: 0.5"
-    bottoms = r.normal(1, r.size(1, 3), 9, 10), rois.astype(np.float32).reshape(1, 1, -1, 5)
+    bottoms = r.normal(images, r.size(1, 3), 9, 10), rois
     return Single("ROIPooling", f"roi_pooling_param {{ {text} }}", bottoms)
 
 

@@ -5,12 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from caffeforge.generated.sophgo import export
 from caffeforge.runtime.assemble import assemble
-from caffeforge.runtime.backends import find
+from caffeforge.runtime.backends import find, find_any
 from caffeforge.runtime.caffe_files import write_files
 from caffeforge.runtime.errors import ReadError
 from caffeforge.runtime.legalize import legalize
 from caffeforge.runtime.loaded import load
+from caffeforge.runtime.onnx_out.backend import OnnxBackend
+from caffeforge.runtime.onnx_out.from_net import export_net
 from tests.e2e import vendor
 from tests.e2e.dialect_cases import Single, drawn, errors, written
 from tests.e2e.layer_cases import TOLERANCE, Floats, Random
@@ -105,7 +108,8 @@ layer {
 """
 
 
-def test_a_faster_r_cnn_finds_what_it_finds_in_this_caffe(sophgo: Witness, tmp_path: Path) -> None:
+def faster_r_cnn(folder: Path) -> tuple[tuple[Path, Path], dict[str, Floats]]:
+    """Return its files and its inputs."""
     r = Random(4)
     blobs: dict[str, list[Floats]] = {
         "rpn": [r.normal(18, 4, 1, 1), r.normal(18)],
@@ -113,13 +117,29 @@ def test_a_faster_r_cnn_finds_what_it_finds_in_this_caffe(sophgo: Witness, tmp_p
         "score": [r.normal(5, 36, scale=0.5), r.normal(5)],
         "bbox": [r.normal(20, 36, scale=0.02), r.normal(20, scale=0.1)],
     }
-    prototxt, caffemodel = vendor.write(tmp_path, FASTER_R_CNN, blobs, "sophgo")
-    image = r.normal(1, 4, 8, 10)
-    due = sophgo.run(prototxt, caffemodel, {"data": image}, ["rois", "found"], once=True)
-    found = load(prototxt, caffemodel, BACKEND).run({"data": image}, ["rois", "found"])
+    return vendor.write(folder, FASTER_R_CNN, blobs, "sophgo"), {"data": r.normal(1, 4, 8, 10)}
+
+
+def test_a_faster_r_cnn_finds_what_it_finds_in_this_caffe(sophgo: Witness, tmp_path: Path) -> None:
+    files, inputs = faster_r_cnn(tmp_path)
+    due = sophgo.run(*files, inputs, ["rois", "found"], once=True)
+    found = load(*files, BACKEND).run(inputs, ["rois", "found"])
     assert due["rois"].any(-1).sum() > 10 and 3 < due["found"].any(-1).sum() < 20
     for name, array in due.items():
         np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-3, err_msg=name)
+
+
+def test_a_faster_r_cnn_goes_to_onnx_and_back(sophgo: Witness, tmp_path: Path) -> None:
+    files, inputs = faster_r_cnn(tmp_path)
+    opset = find_any("onnx_opset17")
+    assert isinstance(opset, OnnxBackend)
+    written = export_net(*files, tmp_path / "there", source="sophgo", target=opset)
+    back = export(written.onnx, None, tmp_path / "back")
+    kinds = [layer.type for layer in vendor.parse(back.prototxt.read_text(), "sophgo").layer]
+    assert kinds.count("Proposal") == kinds.count("FrcnDetection") == 1
+    due = sophgo.run(*files, inputs, once=True)["found"]
+    (found,) = sophgo.run(back.prototxt, back.caffemodel, inputs, once=True).values()
+    np.testing.assert_allclose(found, due, rtol=1e-4, atol=1e-3)
 
 
 def test_a_proposal_without_any_region_gives_zeros(tmp_path: Path) -> None:
