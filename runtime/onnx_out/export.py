@@ -135,7 +135,7 @@ def convert(
 
         made.functions = LocalFunctions(backend)
         made.functions.add(calls)
-    elif own_ops == "auto":
+    if own_ops == "auto":
         fused = [*fused, *left_over(calls, backend)]
     return made, calls, fused
 

@@ -8,7 +8,7 @@ other function of the model: onnxruntime (1.32) takes the wrong one of several o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,7 @@ from caffeforge.runtime.graph import Graph, Value
 from caffeforge.runtime.legalize import legalized
 from caffeforge.runtime.onnx_node import tensor
 from caffeforge.runtime.onnx_out.emit import OpCall
-from caffeforge.runtime.onnx_out.own_ops import body_of
+from caffeforge.runtime.onnx_out.own_ops import bodies_of
 from caffeforge.runtime.op import Formal, full_name
 from caffeforge.runtime.refusal import Refused
 from caffeforge.runtime.refusals import cause
@@ -61,7 +61,7 @@ class LocalFunctions:
         bare = set()
         functions: list[tuple[OpCall, FunctionProto]] = []
         for call in calls:
-            if call.domain and not call.proto and body_of(call.node.op) is not None:
+            if call.domain and not call.proto and bodies_of(call.node.op):
                 function = self._of(call)
                 if function is None:
                     bare.add((call.domain, call.op_type))
@@ -82,27 +82,26 @@ class LocalFunctions:
                 return self.found[key]
             if key in self._missing:
                 continue
-            try:
-                function = self._made(call, constant)
-            except (Refused, CaffeforgeError) as error:
-                reason = _reason(error)
-                self._missing.add(key)
-                continue
-            self.found[key] = function
-            return function
+            for body in bodies_of(op):
+                try:
+                    self.found[key] = self._made(call, body, constant)
+                except (Refused, CaffeforgeError) as error:
+                    reason = _reason(error)
+                else:
+                    return self.found[key]
+            self._missing.add(key)
         if reason:
             name = full_name(op)
             self.notes[f"{name} has no local function, {self.backend.name} cannot say it: {reason}"] = None
         return None
 
-    def _made(self, call: OpCall, constant: bool) -> FunctionProto:
+    def _made(self, call: OpCall, body: Callable[..., None], constant: bool) -> FunctionProto:
         """Return what the op's body builds; its constant operands count as such if `constant`."""
-        op, written = call.node.op, body_of(call.node.op)
-        assert written is not None  # `add` looks for it
+        op = call.node.op
         operands = _named(op.inputs, call.node.inputs, constant)
         results = [v for v in _named(op.outputs, call.node.outputs, False) if v is not None]
         builder = Builder("body", call.node.origin)
-        written(builder, op, *_grouped(op.inputs, operands), *results)
+        body(builder, op, *_grouped(op.inputs, operands), *results)
         fed = [value for value in operands if value is not None]
         graph = Graph("body", fed, results, builder.nodes)
         fold_constants(graph)

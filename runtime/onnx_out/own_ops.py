@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 PLACE: Final = "an op of its own domain"  # of the rule that keeps one
 BODY: Final = "what it computes"  # of the rule that says one by other ops
 DOMAIN_OF_BODIES: Final = "caffe"
+DOMAIN_OF_LOOPS: Final = "caffeforge"  # of Loops before they are written; it is in no file
 CHOICES: Final = ("auto", "function", "node", "lower")
 OLDEST_WITH_FUNCTIONS: Final = 15  # the opset whose IR version knows local functions
 
@@ -49,23 +50,23 @@ def stays(op: Op, backend: OnnxBackend, choice: str) -> bool:
     return op.custom.reference is None and not backend.is_subset
 
 
-def body_of(op: Op) -> Callable[..., None] | None:
-    """Return what builds an op of a domain of its own from others, None if nothing does."""
+def bodies_of(op: Op) -> tuple[Callable[..., None], ...]:
+    """Return what builds an op of a domain of its own from others, in order of preference."""
     if op.custom is not None and op.custom.reference is not None:
-        return op.custom.reference
+        return (op.custom.reference,)
     if op.domain != DOMAIN_OF_BODIES:
-        return None
+        return ()
     from caffeforge.runtime.onnx_out.bodies import BODIES
 
-    return BODIES.get(type(op))
+    return BODIES.get(type(op), ())
 
 
 def body_rule(op: Op) -> Rule | None:
     """Return the rule that says an op of a domain of its own by others, if its reference does not."""
-    found = body_of(op)
-    if found is None or (op.custom is not None and op.custom.reference is not None):
+    found = bodies_of(op)
+    if not found or (op.custom is not None and op.custom.reference is not None):
         return None
-    return Rule((Alternative(found, BODY),))
+    return Rule(tuple(Alternative(body, BODY) for body in found))
 
 
 def own_rule(op: Op, backend: OnnxBackend, choice: str) -> Rule:
@@ -84,14 +85,18 @@ def has_functions(backend: OnnxBackend, choice: str) -> bool:
 
 
 def left_over(calls: Sequence[OpCall], backend: OnnxBackend) -> list[str]:
-    """Return a sentence for each kind of Caffe's ops that others cannot say and no function stands by."""
+    """Return a sentence for each kind of Caffe's ops that others cannot say and no function stands by.
+
+    Where functions are written, theirs tell of ops that could have one.
+    """
     from caffeforge.runtime.legalize import Legalizer
     from caffeforge.runtime.onnx_out.target import OnnxTarget
 
     lowering = OnnxTarget(backend, own_ops="lower")
     found: dict[str, None] = {}
     for call in calls:
-        if call.domain == DOMAIN_OF_BODIES and not call.has_function:
+        told = has_functions(backend, "auto") and bodies_of(call.node.op)
+        if call.domain == DOMAIN_OF_BODIES and not call.has_function and not told:
             refusal = Legalizer(lowering, False).node(call.node, ())
             call.node.own_outputs()
             reason = cause(refusal.document()) if isinstance(refusal, Refusal) else ""

@@ -31,9 +31,9 @@ def _rename(graph: GraphProto, outer: Mapping[str, str], names: Names) -> None:
     """Give the values of an inner graph names that no other value of the model has."""
     known = dict(outer)
     for value in graph.input:
-        value.name = known[value.name] = names.fresh(value.name)
+        known[value.name] = value.name = names.fresh(value.name)
     for tensor in graph.initializer:
-        tensor.name = known[tensor.name] = names.fresh(tensor.name)
+        known[tensor.name] = tensor.name = names.fresh(tensor.name)
     for node in graph.node:
         node.input[:] = [known.get(name, name) for name in node.input]
         for attribute in node.attribute:

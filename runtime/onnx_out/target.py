@@ -14,7 +14,7 @@ from caffeforge.runtime.legalize import Legalizer
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
 from caffeforge.runtime.onnx_out.emit import OnnxEmit
 from caffeforge.runtime.onnx_out.kept import is_kept, write_kept
-from caffeforge.runtime.onnx_out.own_ops import body_rule, own_rule, stays
+from caffeforge.runtime.onnx_out.own_ops import DOMAIN_OF_LOOPS, body_rule, own_rule, stays
 from caffeforge.runtime.refusal import Refused
 from caffeforge.runtime.refusals import Refusal
 
@@ -41,6 +41,8 @@ class OnnxTarget:
     def rule(self, node: Node) -> Rule | None:
         if is_kept(node.op):
             return _KEPT
+        if node.op.domain == DOMAIN_OF_LOOPS:
+            return _repeated_rule()
         own = self.backend.rules.get(type(node.op))
         if own is None and stays(node.op, self.backend, self.own_ops):
             return own_rule(node.op, self.backend, self.own_ops)
@@ -79,6 +81,12 @@ class OnnxTarget:
             _refuse_computed(node, alternative)
         alternative.function(emit, node.op, *arguments(node))
         return emit
+
+
+def _repeated_rule() -> Rule:
+    from caffeforge.runtime.onnx_out.bodies.repeated import write_repeated
+
+    return Rule((Alternative(write_repeated, "a Loop", computed=True),))
 
 
 def _refuse_computed(node: Node, alternative: Alternative) -> None:

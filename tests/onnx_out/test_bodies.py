@@ -34,7 +34,7 @@ def both(op: Op, operands: Sequence[NDArray], count: int = 1) -> list[tuple[NDAr
     node = node_of(op, operands, count)
     expected = find(node)(op, operands)
     builder = Builder("node", Origin())
-    BODIES[type(op)](builder, op, *node.inputs, *node.outputs)
+    BODIES[type(op)][0](builder, op, *node.inputs, *node.outputs)
     inputs = [value for value in node.inputs if value is not None]
     for inner in builder.nodes:
         assert not inner.op.domain
@@ -114,14 +114,18 @@ def test_an_image_without_boxes_beside_one_that_has_some_gives_no_row() -> None:
 
 
 def test_what_no_op_of_onnx_says_is_refused() -> None:
-    for changed, reason in (({"nms_top_k": 0}, "no box"), ({"code": "OTHER"}, "code OTHER")):
+    for changed, reason in (
+        ({"nms_top_k": 0}, "no box"),
+        ({"code": "OTHER"}, "code OTHER"),
+        ({"nms_eta": 0.9}, "no threshold that falls"),
+    ):
         op = detections(**changed)
         node = node_of(op, boxes(op, 1, 0))
         with pytest.raises(Refused, match=reason):
-            BODIES[DetectionOutput](Builder("node", Origin()), op, *node.inputs, *node.outputs)
+            BODIES[DetectionOutput][0](Builder("node", Origin()), op, *node.inputs, *node.outputs)
     node = node_of(detections(), boxes(detections(num_classes=3), 1, 0))
     with pytest.raises(Refused, match="confidences has 180 numbers, 240 are due"):
-        BODIES[DetectionOutput](Builder("node", Origin()), node.op, *node.inputs, *node.outputs)
+        BODIES[DetectionOutput][0](Builder("node", Origin()), node.op, *node.inputs, *node.outputs)
 
 
 PROPOSALS: list[dict[str, object]] = [

@@ -7,16 +7,18 @@ what the op computes. The executor keeps to the NumPy references, which these ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from caffeforge.generated.hub import caffe_ops
 from caffeforge.runtime.onnx_out.bodies.detections import detection_output
 from caffeforge.runtime.onnx_out.bodies.proposals import proposal
 from caffeforge.runtime.onnx_out.bodies.region_pooling import psroi_pooling
+from caffeforge.runtime.onnx_out.bodies.suppression import by_loop
 from caffeforge.runtime.op import Op
 
-BODIES: Final[Mapping[type[Op], Callable[..., None]]] = {
-    caffe_ops.DetectionOutput: detection_output,
-    caffe_ops.Proposal: proposal,
-    caffe_ops.PSROIPooling: psroi_pooling,
+BODIES: Final[Mapping[type[Op], tuple[Callable[..., None], ...]]] = {  # the first that an opset can say
+    caffe_ops.DetectionOutput: (detection_output, partial(detection_output, suppress=by_loop)),
+    caffe_ops.Proposal: (proposal, partial(proposal, suppress=by_loop)),
+    caffe_ops.PSROIPooling: (psroi_pooling,),
 }

@@ -33,6 +33,14 @@ class Body:
         self.give(result, op, *operands)
         return result
 
+    def all_open(self, op: Op, operands: Sequence[Operand], dims: Sequence[Sequence[Dim]]) -> list[Value]:
+        """Apply an op with float32 results of such sizes."""
+        name = self._builder.fresh(op.op_type)
+        results = [Value(f"{name}.{index}", "float32", each) for index, each in enumerate(dims)]
+        inputs = [v for operand in operands for v in self._builder.operands([operand])]
+        self._builder.nodes.append(Node(name, op, inputs, results, self._builder.origin))
+        return results
+
     def give(self, result: Value, op: Op, *operands: Operand) -> None:
         """Apply an op that yields a result of the whole body."""
         inputs = self._builder.operands(operands)

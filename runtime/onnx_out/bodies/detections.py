@@ -12,7 +12,7 @@ from caffeforge.runtime.array import Full, NDArray
 from caffeforge.runtime.builder import Builder
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.onnx_out.bodies.body import Body
-from caffeforge.runtime.onnx_out.bodies.suppression import LOWEST, suppressed
+from caffeforge.runtime.onnx_out.bodies.suppression import LOWEST, Limits, Suppression, by_op
 from caffeforge.runtime.refusal import Refused
 
 
@@ -23,6 +23,8 @@ def detection_output(
     confidences: Value,
     priors: Value,
     boxes: Value,
+    *,
+    suppress: Suppression = by_op,
 ) -> None:
     """Build float32 (1, 1, found, 7), as ``references.detections`` does, in its order.
 
@@ -30,10 +32,8 @@ def detection_output(
     A row more for each image stands below them all: it counts where nothing is found.
 
     Raises:
-        Refused: the number of boxes or images is not known, or the threshold adapts.
+        Refused: the number of boxes or images is not known, or it does not suit `suppress`.
     """
-    if op.nms_eta < 1:
-        raise Refused("NonMaxSuppression has no threshold that falls with each box that stays (nms_eta)")
     if op.nms_top_k == 0 or op.keep_top_k == 0:
         raise Refused("it keeps no box at all")
     body = Body(builder)
@@ -49,14 +49,8 @@ def detection_output(
     rows = images * len(labels)
     sorted_boxes = _gathered(op, body, decoded, places, labels)
     sorted_scores = body.reshape(best, rows, taken)
-    mask = suppressed(
-        body,
-        _of_no_area(op, body, sorted_boxes),
-        sorted_scores,
-        op.nms_threshold,
-        above=max(op.score_threshold, LOWEST),
-        most=taken,
-    )
+    limits = Limits(op.nms_threshold, max(op.score_threshold, LOWEST), taken, op.nms_eta)
+    mask = suppress(body, _of_no_area(op, body, sorted_boxes), sorted_scores, limits)
     if -1 < op.keep_top_k < len(labels) * taken:
         mask = _best(body, mask, sorted_scores, images, op.keep_top_k)
     found = body.size(boxes.dims[2], "found")

@@ -10,7 +10,7 @@ from caffeforge.runtime.array import Full
 from caffeforge.runtime.builder import Builder
 from caffeforge.runtime.graph import Value
 from caffeforge.runtime.onnx_out.bodies.body import Body
-from caffeforge.runtime.onnx_out.bodies.suppression import LOWEST, suppressed
+from caffeforge.runtime.onnx_out.bodies.suppression import LOWEST, Limits, Suppression, by_op
 from caffeforge.runtime.references.proposals import anchors
 from caffeforge.runtime.refusal import Refused
 
@@ -23,6 +23,8 @@ def proposal(
     info: Value,
     rois: Value,
     own_scores: Value | None = None,
+    *,
+    suppress: Suppression = by_op,
 ) -> None:
     """Build float32 (found, 5) and (found), as ``references.proposals`` does, in its order.
 
@@ -53,14 +55,9 @@ def proposal(
     best, places = body.several(hub.TopK(K=taken, axis=0), 2, flat)
     low, high = (body(hub.Gather(axis=0), side, places) for side in (low, high))
     ends = body(hub.Add(), high, Full((), 1.0))  # the last pixel counts
-    mask = suppressed(
-        body,
-        body.reshape(body(hub.Concat(axis=1), low, ends), 1, taken, 4),
-        body.reshape(best, 1, taken),
-        op.nms_threshold,
-        above=LOWEST,
-        most=op.post_nms_top_n if op.post_nms_top_n > 0 else taken,
-    )
+    boxes = body.reshape(body(hub.Concat(axis=1), low, ends), 1, taken, 4)
+    bounds = Limits(op.nms_threshold, LOWEST, op.post_nms_top_n if op.post_nms_top_n > 0 else taken)
+    mask = suppress(body, boxes, body.reshape(best, 1, taken), bounds)
     found = body.size(rois.dims[0], "found")
     where = body.open(hub.NonZero(), body.reshape(mask, taken), dims=(1, found))
     where = body(hub.Squeeze(axes=(0,)), where)

@@ -1,47 +1,142 @@
-"""Non-maximum suppression as a mask over boxes, in which later ops count."""
+"""Non-maximum suppression as a mask over boxes, in which later ops count: by ONNX's own op, or by a Loop."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 import numpy as np
 
 from caffeforge.generated import hub
 from caffeforge.runtime.array import Full
-from caffeforge.runtime.graph import Value
+from caffeforge.runtime.builder import Builder, Operand
+from caffeforge.runtime.graph import Graph, Origin, Value
 from caffeforge.runtime.onnx_node import element_type
 from caffeforge.runtime.onnx_out.bodies.body import Body
+from caffeforge.runtime.onnx_out.bodies.repeated import Repeated
+from caffeforge.runtime.refusal import Refused
 
 LOWEST: Final = float(np.finfo(np.float32).min)  # a score that no box has
-FLOAT: Final = element_type("float32")
+_FLOAT: Final = element_type("float32")
+_BOOL: Final = element_type("bool")
+_LEAST: Final = float(np.finfo(np.float32).tiny)
+_ADAPTS: Final = 0.5  # above it a threshold falls
 
 
-def suppressed(
-    body: Body, boxes: Value, scores: Value, threshold: float, *, above: float, most: int
-) -> Value:
-    """Return float32 (groups, count): 1 for each box that stays, 0 for others.
+@dataclass(frozen=True)
+class Limits:
+    """Which boxes go.
 
-    Args:
-        body: applies ops.
-        boxes: (groups, count, 4): left, top, right, bottom, the best first in each group.
-        scores: (groups, count), falling in each group.
-        threshold: a box goes that overlaps a better one, which stays, by more than this part of both.
-        above: boxes of lower scores, or of this one, go.
-        most: so many boxes of a group stay.
+    Attributes:
+        threshold: one goes that overlaps a better one, which stays, by more than this part of both.
+        above: those of lower scores go, or of this one.
+        most: so many of a group stay.
+        eta: the threshold is multiplied by it after each box that stays, while it is above 0.5.
     """
+
+    threshold: float
+    above: float
+    most: int
+    eta: float = 1.0
+
+
+class Suppression(Protocol):
+    """Returns float32 (groups, count): 1 for each box that stays, 0 for others.
+
+    Boxes are (groups, count, 4): left, top, right, bottom, with their scores, which fall in each group.
+    """
+
+    def __call__(self, body: Body, boxes: Value, scores: Value, limits: Limits) -> Value: ...
+
+
+def by_op(body: Body, boxes: Value, scores: Value, limits: Limits) -> Value:
+    """Suppress by NonMaxSuppression, which opset 10 brought.
+
+    Raises:
+        Refused: the threshold falls.
+    """
+    if limits.eta < 1:
+        raise Refused("NonMaxSuppression has no threshold that falls with each box that stays (nms_eta)")
     groups, count = scores.shape
     op = hub.NonMaxSuppression(
-        max_output_boxes_per_class=most, iou_threshold=min(threshold, 1.0), score_threshold=above
+        max_output_boxes_per_class=limits.most,
+        iou_threshold=min(limits.threshold, 1.0),
+        score_threshold=limits.above,
     )
     kept = body.own_size("kept")
     found = body.open(op, boxes, body.reshape(scores, groups, 1, count), dims=(kept, 3))
     group, rank = (body(hub.Gather(axis=1), found, Full((), place, "int64")) for place in (0, 2))
     places = body(hub.Add(), body(hub.Mul(), group, Full((), count, "int64")), rank)
-    return marked(body, places, groups, count)
-
-
-def marked(body: Body, places: Value, groups: int, count: int) -> Value:
-    """Return float32 (groups, count) of 0, with 1 at `places`, which count through all of it."""
-    ones = body(hub.Cast(to=FLOAT), body(hub.Equal(), places, places))
+    ones = body(hub.Cast(to=_FLOAT), body(hub.Equal(), places, places))
     mask = body(hub.ScatterElements(axis=0), Full((groups * count,), 0.0), places, ones)
     return body.reshape(mask, groups, count)
+
+
+def by_loop(body: Body, boxes: Value, scores: Value, limits: Limits) -> Value:
+    """Suppress by a Loop over the boxes, of all groups at once."""
+    groups, count = scores.shape
+    low, high = body.part(boxes, 0, 2), body.part(boxes, 2, 4)
+    area = _area(body, body(hub.Sub(), high, low))
+    scored = body(hub.Cast(to=_FLOAT), body(hub.Greater(), scores, Full((), limits.above)))
+    starts = [Full((groups, count), 0.0), Full((groups, 1), 0.0), Full((groups, 1), limits.threshold)]
+    op = Repeated(_one_box(low, high, area, scored, limits), len(starts))
+    last = [*((groups, count), (groups, 1), (groups, 1)), (count, groups, 1)]
+    operands: list[Operand] = [Full((), count, "int64"), *starts, low, high, area, scored]
+    *_, kept = body.all_open(op, operands, last)
+    return body.reshape(body(hub.Transpose(perm=(1, 0, 2)), kept), groups, count)
+
+
+def _one_box(low: Value, high: Value, area: Value, scored: Value, limits: Limits) -> Graph:
+    """Return what is done for one box of each group: (step, states, what it reads) -> (states, who stays).
+
+    The states are the largest overlap of each box with any that stays, how many stay, and the threshold.
+    """
+    groups, count = scored.shape
+    step = Value("step", "int64", ())
+    states = [
+        Value("overlaps", "float32", (groups, count)),
+        Value("number", "float32", (groups, 1)),
+        Value("threshold", "float32", (groups, 1)),
+    ]
+    read = [
+        Value(name, value.dtype, value.dims)
+        for name, value in (("low", low), ("high", high), ("area", area), ("scored", scored))
+    ]
+    overlaps, number, threshold = states
+    builder = Builder("each", Origin())
+    body = Body(builder)
+    at = body.reshape(step, 1)
+
+    def own(value: Value) -> Value:
+        return body(hub.Gather(axis=1), value, at)
+
+    def true(value: Value) -> Value:
+        return body(hub.Cast(to=_FLOAT), value)
+
+    sides = body(hub.Sub(), body(hub.Min(), read[1], own(read[1])), body(hub.Max(), read[0], own(read[0])))
+    common = _area(body, sides)
+    whole = body(hub.Sub(), body(hub.Add(), read[2], own(read[2])), common)
+    overlap = body(hub.Div(), common, body(hub.Max(), whole, Full((), _LEAST)))
+    free = true(body(hub.Not(), body(hub.Greater(), own(overlaps), threshold)))
+    room = true(body(hub.Less(), number, Full((), float(limits.most))))
+    kept = body(hub.Mul(), body(hub.Mul(), free, room), own(read[3]))
+    after = [
+        body(hub.Max(), overlaps, body(hub.Mul(), overlap, kept)),
+        body(hub.Add(), number, kept),
+        _falling(body, threshold, kept, limits.eta),
+    ]
+    return Graph("each", [step, *states, *read], [*after, kept], builder.nodes)
+
+
+def _falling(body: Body, threshold: Value, kept: Value, eta: float) -> Value:
+    """Return the threshold after a box, of groups where it stays a smaller one."""
+    if eta == 1:
+        return body(hub.Identity(), threshold)
+    high = body(hub.Greater(), threshold, Full((), _ADAPTS))
+    falls = body(hub.And(), high, body(hub.Cast(to=_BOOL), kept))
+    return body(hub.Where(), falls, body(hub.Mul(), threshold, Full((), eta)), threshold)
+
+
+def _area(body: Body, sides: Value) -> Value:
+    """Return the areas of boxes with such sides (..., 2), 0 where one is negative."""
+    return body(hub.ReduceProd(axes=(2,), keepdims=0), body(hub.Relu(), sides))
