@@ -13,6 +13,7 @@ from caffeforge.runtime.backends import find
 from caffeforge.runtime.caffe_files import read_files
 from caffeforge.runtime.errors import UsageError
 from caffeforge.runtime.executor import Executor
+from caffeforge.runtime.graph import Value
 from caffeforge.runtime.hub_from_net import HubNet, hub_from_net
 from caffeforge.runtime.net import Net
 
@@ -55,8 +56,9 @@ class LoadedNet:
 
         Args:
             inputs: a float32 array for each input; sizes other than the net's are taken as ``reshape`` does.
-            blobs: which blobs to return, as they are after the last layer that writes them; None for the
-                net's outputs.
+            blobs: which blobs to return, as they are after the last layer that writes them; a blob that
+                later layers overwrite in place is called ``blob@layer`` as it is behind one of them. None
+                for the net's outputs.
 
         Raises:
             UsageError: a name is unknown, or an array does not fit.
@@ -68,17 +70,29 @@ class LoadedNet:
         if changed:
             self._reshape({**self._shapes, **changed})
         wanted = list(self.outputs if blobs is None else blobs)
-        for name in wanted:
-            if name not in self._hub.blobs:
-                near = difflib.get_close_matches(name, self._hub.blobs, 3)
-                hint = (
-                    f"did you mean {', '.join(near)}?" if near else f"outputs are {', '.join(self.outputs)}"
-                )
-                raise UsageError(f"the net has no blob {name!r}", hint=hint)
-        held = {name: self._hub.blobs[name].name for name in wanted}
+        held = {name: self._value(name).name for name in wanted}
         fed = {v.name: inputs[_plain(v.name)] for v in self._hub.graph.inputs}
         found = self._executor.run(fed, list(dict.fromkeys(held.values())))
         return {name: found[value] for name, value in held.items()}
+
+    def _value(self, name: str) -> Value:
+        """Return what a blob holds in the end, or behind a layer.
+
+        Raises:
+            UsageError: there is no such blob.
+        """
+        if name in self._hub.blobs:
+            return self._hub.blobs[name]
+        blob, _, layer = name.rpartition("@")
+        for given, tops in zip(self.net.layers, self._hub.tops, strict=True):
+            if given.name == layer and blob in given.tops:
+                return tops[given.tops.index(blob)]
+        near = difflib.get_close_matches(name, self._hub.blobs, 3)
+        hint = f"did you mean {', '.join(near)}?" if near else f"outputs are {', '.join(self.outputs)}"
+        if blob in self._hub.blobs:
+            writers = ", ".join(f"{blob}@{each.name}" for each in self.net.layers if blob in each.tops)
+            hint = f"of {blob} there are {writers}" if writers else hint
+        raise UsageError(f"the net has no blob {name!r}", hint=hint)
 
     def _check_names(self, inputs: Mapping[str, NDArray]) -> None:
         missing = [name for name in self.inputs if name not in inputs]

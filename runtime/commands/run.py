@@ -28,7 +28,8 @@ def register(commands: Commands, shared: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="for --random; default: 0")
     fill = "for --random: the number in inputs that take integers or truth values, as 0 or 1"
     parser.add_argument("--fill", type=int, metavar="N", help=fill)
-    parser.add_argument("--blobs", metavar="NAMES", help="which blobs, as a,b; default: the net's outputs")
+    names = "which blobs, as a,b, or a@layer as a is before others overwrite it; default: the net's outputs"
+    parser.add_argument("--blobs", metavar="NAMES", help=names)
     parser.add_argument("--out", type=Path, metavar="FILE.npz", help="where to save them")
     engine = "what computes a prototxt: CPU or CUDA, or an execution provider of onnxruntime; default: CPU"
     add_random_weights(parser)

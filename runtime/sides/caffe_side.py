@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from caffeforge.runtime.array import NDArray
+from caffeforge.runtime.graph import Origin
 from caffeforge.runtime.loaded import LoadedNet, load
 from caffeforge.runtime.sides.net_map import naming_of, origin_of, read_map
 from caffeforge.runtime.sides.side import Computed, Input
@@ -51,21 +52,23 @@ def _computed(
 ) -> tuple[dict[str, str], list[Computed]]:
     """Return the blob that holds each value, and the values in order.
 
-    A blob that several layers write holds what the last of them leaves; a layer that the map knows gives
-    the source's value, any other one is called by its blob.
+    A layer that the map knows gives the source's value, any other one is called by its blob. What others
+    overwrite is called as ``blob@layer``; the map does not tell it.
     """
     last = {top: layer for layer in net.net.layers for top in layer.tops}
     blobs: dict[str, str] = {}
     computed = []
     for layer in net.net.layers:
-        tops = [top for top in layer.tops if last[top] is layer and top in net.hub.blobs]
+        tops = [top for top in layer.tops if top in net.hub.blobs]
         if not tops or not layer.bottoms:
             continue
         entry = mapped.get(layer.name, {})
         if entry and not entry.get("value"):
             continue  # an inner layer of a rule: the source has no such value
+        origin = origin_of(entry) if entry else Origin(source=layer.origin.source)
         for top in tops[:1] if entry else tops:
-            value = entry.get("value") or top
-            blobs[value] = top
-            computed.append(Computed(value, layer.name, layer.type, origin_of(entry), entry.get("op", "")))
+            held = top if last[top] is layer else f"{top}@{layer.name}"
+            value = entry.get("value") or held
+            blobs[value] = held
+            computed.append(Computed(value, layer.name, layer.type, origin, entry.get("op", "")))
     return blobs, computed

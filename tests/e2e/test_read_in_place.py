@@ -104,3 +104,42 @@ def test_a_top_that_is_the_second_bottom_is_refused(tmp_path: Path) -> None:
     given = Case("second", layer("Bias", "", "x y", "y"), {"x": (2, 3), "y": (3,)})
     with pytest.raises(CaffeforgeError, match="only the first top may be the first bottom"):
         load(vendor.write(tmp_path, given.text, {})[0])
+
+
+def test_what_layers_overwrite_can_be_observed(caffe: Witness, tmp_path: Path) -> None:
+    """In place, as in Caffe's own nets; beside a net in which each layer has a top of its own."""
+    layers = [("conv", "Convolution"), ("norm", "BatchNorm"), ("scale", "Scale"), ("relu", "ReLU")]
+    params = {"conv": "convolution_param { num_output: 4 kernel_size: 3 }"}
+    weights = {
+        "conv": [normal("w", 4, 3, 3, 3), normal("b", 4)],
+        "norm": [normal("m", 4), abs(normal("v", 4)) + 1, np.ones(1, np.float32)],
+        "scale": [normal("s", 4)],
+    }
+
+    def text(*, in_place: bool) -> str:
+        lines = ['input: "data" input_shape { dim: 1 dim: 3 dim: 6 dim: 6 }']
+        bottom = "data"
+        for name, kind in layers:
+            top = "conv" if in_place else name
+            lines.append(
+                f'layer {{ name: "{name}" type: "{kind}" bottom: "{bottom}" top: "{top}" '
+                f"{params.get(name, '')} }}"
+            )
+            bottom = top
+        return "\n".join(lines)
+
+    for kind in ("own", "one"):
+        (tmp_path / kind).mkdir()
+    own = vendor.write(tmp_path / "own", text(in_place=False), weights)
+    net = load(*vendor.write(tmp_path / "one", text(in_place=True), weights))
+    feed = {"data": normal("data", 1, 3, 6, 6)}
+    names = [name for name, _ in layers]
+    expected = caffe.run(*own, feed, names)
+    found = net.run(feed, [*(f"conv@{name}" for name in names), "conv"])
+    for name in names:
+        np.testing.assert_allclose(found[f"conv@{name}"], expected[name], rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(found["conv"], found["conv@relu"])
+    with pytest.raises(
+        CaffeforgeError, match=r"of conv there are conv@conv, conv@norm, conv@scale, conv@relu"
+    ):
+        net.run(feed, ["conv@pool"])

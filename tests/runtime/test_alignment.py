@@ -22,6 +22,7 @@ from caffeforge.runtime.sides.alignment import align
 from caffeforge.runtime.sides.net_map import ONNX, PYTORCH
 from caffeforge.runtime.sides.runner_side import RunnerSide
 from caffeforge.runtime.sides.side import Computed
+from tests.e2e import vendor
 
 MODEL = """\
 import torch
@@ -171,3 +172,23 @@ def test_broken_annotations_tell_nothing() -> None:
         node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value=scopes)
         assert module_of(node) == ""
     assert line_of(node) == ""
+
+
+def test_layers_of_a_net_without_a_map_are_found_by_blob_and_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what others overwrite in place; the user's line is that of the prototxt."""
+    for name in ("plain", "other"):
+        (folder / f"{name}.prototxt").write_bytes((folder / "net.prototxt").read_bytes())
+        (folder / f"{name}.caffemodel").write_bytes((folder / "net.caffemodel").read_bytes())
+    sides = ("plain.prototxt", "other.prototxt", "--backend", "bvlc")
+    found = rows(folder, capsys, monkeypatch, *sides)
+    assert {"stem.0", "stem.1", "stem.2", "relu_1", "sub"} <= set(found)
+    changed = vendor.net_parameter()()
+    changed.ParseFromString((folder / "net.caffemodel").read_bytes())
+    next(layer for layer in changed.layer if layer.name == "stem.1").blobs[0].data[0] += 1
+    (folder / "other.caffemodel").write_bytes(changed.SerializeToString())
+    line = (folder / "plain.prototxt").read_text().splitlines().index('  name: "stem.1"')
+    assert cli.main(["verify", *sides, "--per-layer"]) == 1
+    said = capsys.readouterr().err
+    assert f"stem.1 (Scale) from the model (plain.prototxt:{line}) is the first that diverges" in said
