@@ -98,6 +98,7 @@ from caffeforge.runtime.lib.places import (
     written_places,
     written_round,
 )
+from caffeforge.runtime.lib.resampling import downsample_matrix, resample_matrix
 from caffeforge.runtime.lib.sampling import (
     affine_base,
     dft_matrix,
@@ -179,6 +180,7 @@ __all__ = [
     "cumulative",
     "dft_matrix",
     "divides",
+    "downsample_matrix",
     "each",
     "einsum_first",
     "einsum_plan",
@@ -252,6 +254,7 @@ __all__ = [
     "reshape",
     "reshaped",
     "resize_scales",
+    "resample_matrix",
     "resize_matrix",
     "resized",
     "reversed_places",

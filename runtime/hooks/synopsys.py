@@ -1,0 +1,114 @@
+"""PriorBox in the forms of Synopsys' Caffe besides SSD's: other orders, FaceBoxes, given sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from caffeforge.generated import hub
+from caffeforge.runtime.array import Dense
+from caffeforge.runtime.lib import prior_ratios
+from caffeforge.runtime.read import Read
+from caffeforge.runtime.refusal import Refused
+
+_Box = tuple[float, float, float, float]  # left, top, right, bottom in pixels, counted from a cell's middle
+_DENSE = {32: (8, range(-2, 2)), 64: (16, range(-1, 1))}  # FaceBoxes' sides: apart by pixels, at these steps
+_SHRUNK = 60  # the side that is cut by a twentieth of the image on all sides, after TensorFlow's
+
+
+class Prior(Protocol):
+    """Synopsys' PriorBoxParameter; a number that is None is absent."""
+
+    min_size: tuple[float, ...]
+    max_size: tuple[float, ...]
+    aspect_ratio: tuple[float, ...]
+    flip: bool | None
+    clip: bool | None
+    variance: tuple[float, ...]
+    img_size: int | None
+    img_h: int | None
+    img_w: int | None
+    step: float | None
+    step_h: float | None
+    step_w: float | None
+    offset: float | None
+    faceboxes: bool | None
+    box_width: tuple[float, ...]
+    box_height: tuple[float, ...]
+    tf: bool | None
+    yx_order: bool | None
+    keras: bool | None
+
+
+def read_prior_box(r: Read, param: Prior) -> None:
+    """Read a PriorBox: (1, 2, boxes * 4), boxes in parts of the image, then their variances."""
+    if len(r.bottoms) != 2:
+        raise Refused("two bottoms are due: the feature map and the image")
+    rows, columns = r.bottoms[0].shape[2:]
+    height, width = _pair(param.img_h, param.img_w, param.img_size) or r.bottoms[1].shape[2:]
+    down, right = _pair(param.step_h, param.step_w, param.step) or (height / rows, width / columns)
+    offset = 0.5 if param.offset is None else param.offset
+    boxes = np.array(list(_boxes(param, (height, width))))
+    if not len(boxes) or len(param.variance) not in (0, 1, 4):
+        raise Refused("sides of boxes are due, and no variance, one or four")
+    x, y = np.meshgrid((np.arange(columns) + offset) * right, (np.arange(rows) + offset) * down)
+    middles = np.stack([x, y, x, y], -1)[:, :, None]
+    found = (middles + boxes) / [width, height, width, height]
+    if param.yx_order:
+        found = found[..., [1, 0, 3, 2]]
+    flat = found.reshape(-1).clip(0, 1) if param.clip else found.reshape(-1)
+    spread = np.resize(np.array(param.variance or [0.1]), flat.shape)
+    r.top(0, r.value(hub.Identity(), (Dense(np.stack([flat, spread])[None].astype(np.float32)),)))
+
+
+def _pair(first: float | None, second: float | None, both: float | None) -> tuple[float, float] | None:
+    """Return two numbers that are given, each or both at once."""
+    if first is None and second is None:
+        return None if both is None else (both, both)
+    if both is not None or not first or not second:
+        raise Refused("a size or a step is one number, or one for each axis")
+    return first, second
+
+
+def _boxes(param: Prior, image: tuple[float, float]) -> Iterator[_Box]:
+    """Yield the boxes around the middle of a cell."""
+    if len(param.box_width):
+        if len(param.box_width) != len(param.box_height):
+            raise Refused("box_width and box_height are of one length")
+        yield from (_around(w, h) for w, h in zip(param.box_width, param.box_height, strict=True))
+        return
+    if len(param.max_size) not in (0, len(param.min_size)):
+        raise Refused("there is a max_size for each min_size, or none")
+    ratios = prior_ratios(param.aspect_ratio, param.flip is not False)[1:]
+    for index, each in enumerate(param.min_size):
+        least = int(each)
+        most = [_around(*[(least * int(param.max_size[index])) ** 0.5] * 2)] if len(param.max_size) else []
+        others = [_around(least * ratio**0.5, least / ratio**0.5) for ratio in ratios]
+        if param.keras:
+            yield from (*most, _around(least, least), *others)
+        elif param.tf:
+            yield from (*_squares(param, least, image), *others, *most)
+        else:
+            yield from (*_squares(param, least, image), *most, *others)
+
+
+def _squares(param: Prior, side: int, image: tuple[float, float]) -> Iterator[_Box]:
+    """Yield the boxes of ratio 1 and one side."""
+    if param.faceboxes:
+        apart, steps = _DENSE.get(side, (0, range(1)))
+        half = (side - 1) / 2
+        for i in steps:
+            for j in steps:
+                x, y = j * apart, i * apart
+                yield x - half, y - half, x + half, y + half
+    elif param.tf and side == _SHRUNK:
+        high, wide = (size / 20 for size in image)
+        yield -side / 2 + wide, -side / 2 + high, side / 2 - wide, side / 2 - high
+    else:
+        yield _around(side, side)
+
+
+def _around(width: float, height: float) -> _Box:
+    return -width / 2, -height / 2, width / 2, height / 2
