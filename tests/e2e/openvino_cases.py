@@ -27,6 +27,18 @@ def grn(r: Random) -> Single:
     return Single("GRN", text, (r.normal(*shape),))
 
 
+def prior_box_clustered(r: Random) -> Single:
+    rows, columns = r.size(1, 5), r.size(1, 5)
+    sizes = " ".join(
+        f"width: {r.size(1, 300) / 10} height: {r.size(1, 300) / 10}" for _ in range(r.size(1, 4))
+    )
+    steps = r.pick(("", "step: 7.5", "step: 9 step_h: 5 step_w: 4"))
+    variance = r.pick(("", "variance: 0.3", "variance: [0.1, 0.2, 0.3, 0.4]"))
+    text = f"{sizes} {steps} {variance} offset: {r.size(0, 4) / 4} clip: {r.pick(('true', 'false'))}"
+    maps = r.normal(1, 2, rows, columns), r.normal(1, 3, r.size(20, 60), r.size(20, 60))
+    return Single("PriorBoxClustered", f"prior_box_param {{ {text} flip: false }}", maps)
+
+
 def region(r: Random) -> Single:
     coords, classes, boxes = r.size(3, 6), r.size(1, 5), r.size(1, 3)
     x = 3 * r.normal(r.size(1, 2), boxes * (coords + 1 + classes), r.size(1, 4), r.size(1, 4))
@@ -58,6 +70,7 @@ def resample(r: Random) -> Single:
 MAKERS: Mapping[str, Maker] = {
     "CTCGreedyDecoder": greedy_decoder,
     "GRN": grn,
+    "PriorBoxClustered": prior_box_clustered,
     "RegionYolo": region,
     "ReorgYolo": reorg,
     "Resample": resample,

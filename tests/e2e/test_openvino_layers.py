@@ -63,3 +63,54 @@ def test_what_ends_the_optimizer_is_refused(layer: Single, sentence: str, tmp_pa
     files = written([Single(layer.type, layer.text, bottoms)], "openvino", tmp_path)
     with pytest.raises(ReadError, match=sentence):
         load(*files[:2], BACKEND)
+
+
+X = Random(3).normal(2, 4, 3, 2)
+HALF = np.full((2, 3, 2), 0.5, np.float32)
+PERMUTED = "channel_permutation_param { num_output: %d %s }"
+
+
+@pytest.mark.parametrize(
+    ("layer", "due"),
+    [
+        (Single("Reverse", "reverse_param { axis: 1 }"), X[:, ::-1]),
+        (Single("Reverse", "reverse_param { axis: -2 }"), X[:, :, ::-1]),
+        (Single("PowerFile"), X),
+        (Single("ChannelPermutation", PERMUTED % (3, "")), X[:, :3]),
+        (
+            Single(
+                "ChannelPermutation",
+                PERMUTED % (5, "action { chan: 4 copy: 1 } action { chan: 0 fill: 0.5 }"),
+            ),
+            np.stack([HALF, X[:, 1], X[:, 2], X[:, 3], X[:, 1]], 1),
+        ),
+        (
+            Single(
+                "ChannelPermutation", PERMUTED % (2, "action { chan: 0 copy: 3 } action { chan: 1 copy: 3 }")
+            ),
+            X[:, [3, 3]],
+        ),
+    ],
+)
+def test_layers_of_its_schema_alone_compute_what_their_sources_say(
+    layer: Single, due: Floats, tmp_path: Path
+) -> None:
+    prototxt, caffemodel, inputs = written([Single(layer.type, layer.text, (X,))], "openvino", tmp_path)
+    np.testing.assert_array_equal(load(prototxt, caffemodel, BACKEND).run(inputs)["y0_0"], due)
+
+
+@pytest.mark.parametrize(
+    ("layer", "sentence"),
+    [
+        (Single("PowerFile", 'power_file_param { shift_file: "mean.txt" }'), "not in the net"),
+        (Single("ChannelPermutation", PERMUTED % (5, "")), "too few channels"),
+        (Single("ChannelPermutation", PERMUTED % (2, "action { chan: 2 copy: 0 }")), "lie below"),
+        (Single("ChannelPermutation", PERMUTED % (2, "action { chan: 1 }")), "either copy or fill"),
+        (Single("CoeffSchedule"), "no source of it is public"),
+        (Single("DataAugmentation"), "at random"),
+    ],
+)  # fmt: skip
+def test_what_their_sources_do_not_tell_is_refused(layer: Single, sentence: str, tmp_path: Path) -> None:
+    files = written([Single(layer.type, layer.text, (X,))], "openvino", tmp_path)
+    with pytest.raises(ReadError, match=sentence):
+        load(*files[:2], BACKEND)

@@ -41,6 +41,7 @@ READ: Mapping[
     "intel/yolov2_test_performance_dummy": ("sophgo", 97),
     "mrisso/model": ("bvlc", 10),
     "mshabunin/faster_rcnn_zf": ("opencv", 38),
+    "openvinotoolkit/deploy": ("openvino", 149),
     "openvinotoolkit/license-plate-recognition-barrier-0001": ("openvino", 43),
     "soeaver/rcnn_deploy_rfcn_coco_air101-merge": ("sophgo", 5),
     "wangxuewen99/FSRCNN_mat": ("bvlc", 15),
@@ -51,7 +52,6 @@ REFUSED: Mapping[str, tuple[str, list[str]]] = {  # dialect, and each fault by i
     # Layers whose meaning no dialect here has: what a detector does with boxes, by values.
     "Ascend/faster_rcnn": ("ascend", ["461 FSRDetectionOutput"]),
     "gklz1982/yolo": ("sophgo", ["1111 coords", "1113 biases"]),
-    "openvinotoolkit/deploy": ("openvino", ["1670 PriorBoxClustered"]),
     # No nets: an input without shape, prose behind the net, a size that is a word.
     "arrybn/reshape_and_slice_routines": ("opencv", ["2 names 1 inputs and gives 0 input_dim"]),
     "Derteanoo/deploy": ("sophgo", ["26 A", "27 Expected"]),
