@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from caffeforge.generated import hub
-from caffeforge.runtime.array import Dense, NDArray
+from caffeforge.runtime.array import Dense, Full, NDArray
 from caffeforge.runtime.builder import Builder
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.op import Op
@@ -128,7 +128,11 @@ class _Layer:
         return transformed
 
     def _joined(self, build: Builder, value: Value) -> None:
-        """Compute the tiles of results and put them together."""
+        """Compute the tiles of results and put them together.
+
+        The last convolution only brings results into the order that onnxruntime's kernels want, once for all
+        readers: it does so where a single convolution follows a transposition, and has the bound for nothing.
+        """
         batch, outs, height, width = self.result.shape
         down, across = value.shape[2:]
         tiles, side = batch * down * across, self.form.tile
@@ -139,14 +143,21 @@ class _Layer:
             side //= 2
             value = build.value(hub.Reshape(shape=(tiles, 4, side * side * outs)), [value])
             value = build.value(hub.ReduceMax(axes=(1,), keepdims=0), [value])
-        if self.activation is not None:
+        fused = not self.pooled and isinstance(self.activation, hub.Relu)
+        if self.activation is not None and not fused:
             value = build.value(self.activation, [value])
         value = build.value(hub.Reshape(shape=(batch * down, across, side, side * outs)), [value])
         value = build.value(hub.Transpose(perm=(0, 2, 1, 3)), [value])
         value = build.value(hub.Reshape(shape=(batch, down * side, across * side, outs)), [value])
         if (down * side, across * side) != (height, width):
             value = build.value(hub.Slice(starts=(0, 0), ends=(height, width), axes=(1, 2)), [value])
-        build.apply(hub.Transpose(perm=(0, 3, 1, 2)), [value], [self.result])
+        back = hub.Transpose(perm=(0, 3, 1, 2))
+        if not fused:
+            build.apply(back, [value], [self.result])
+            return
+        same = hub.Conv(kernel_shape=(1, 1), group=outs)
+        value = build.value(same, [build.value(back, [value]), Full((outs, 1, 1, 1), 1.0)])
+        build.apply(hub.Relu(), [value], [self.result])
 
 
 def _tile_matrix(form: Form, pooled: bool) -> Dense:
