@@ -47,13 +47,9 @@ def _of_map(op: caffe_ops.YoloDetectionOutput, data: NDArray, anchors: NDArray, 
             f"columns] with as many rows as columns; one is {list(data.shape)}",
             where="caffe.YoloDetectionOutput",
         )
-    # By cell, then box.
-    cells = data.reshape(len(anchors), size, rows, columns).transpose(2, 3, 0, 1).astype(np.float32)
-    y, x = np.mgrid[:rows, :columns].astype(np.float32)[..., None]
-    middle = np.stack([x + _sigmoid(cells[..., 0]), y + _sigmoid(cells[..., 1])], -1) / columns
-    half = np.exp(cells[..., 2:4]) * anchors.astype(np.float32) / np.float32(columns * stride) / 2
-    boxes = np.concatenate([middle - half, middle + half], -1)
-    scores = _sigmoid(cells[..., 4:5]) * _classes(cells[..., 5:], op.exclusive)
+    middle, wide, objects, values = cell_boxes(data, anchors, op.num_classes, stride)
+    boxes = np.concatenate([middle - wide / 2, middle + wide / 2], -1)
+    scores = objects * (exclusive(values) if op.exclusive else sigmoid(values))
     if op.exclusive:
         best = scores == scores.max(-1, keepdims=True)
         kept = best & (np.cumsum(best, -1) == 1) & (scores >= np.float32(op.score_threshold))
@@ -65,16 +61,39 @@ def _of_map(op: caffe_ops.YoloDetectionOutput, data: NDArray, anchors: NDArray, 
     return found
 
 
-def _classes(values: NDArray, exclusive: bool) -> NDArray:
-    """Return the scores of classes, the last axis."""
-    if not exclusive:
-        return _sigmoid(values)
+def cell_boxes(
+    data: NDArray, anchors: NDArray, classes: int, stride: float
+) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Return what a map of one image says, by cell, then box: float32 (rows, columns, boxes, ...).
+
+    Args:
+        data: (1, boxes * (5 + classes), rows, columns): x, y, width, height, object and classes of each box.
+        anchors: (boxes, 2), width and height in units.
+        classes: how many there are.
+        stride: the units of a cell.
+
+    Returns:
+        The middle (x, y) and the size (width, height) in parts of the map, the object's score of one element,
+        the values of the classes.
+    """
+    rows, columns = data.shape[2:]
+    cells = data.reshape(len(anchors), 5 + classes, rows, columns).transpose(2, 3, 0, 1).astype(np.float32)
+    y, x = np.mgrid[:rows, :columns].astype(np.float32)[..., None]
+    middle = np.stack([(x + sigmoid(cells[..., 0])) / columns, (y + sigmoid(cells[..., 1])) / rows], -1)
+    units = np.array([columns * stride, rows * stride], np.float32)
+    wide = np.exp(cells[..., 2:4]) * anchors.astype(np.float32) / units
+    return middle, wide, sigmoid(cells[..., 4:5]), cells[..., 5:]
+
+
+def exclusive(values: NDArray) -> NDArray:
+    """Return the scores of classes, the last axis, of which one is there: softmax."""
     powers = np.exp(values - values.max(-1, keepdims=True))
     scores: NDArray = powers / powers.sum(-1, keepdims=True)
     return scores
 
 
-def _sigmoid(values: NDArray) -> NDArray:
+def sigmoid(values: NDArray) -> NDArray:
+    """Return float32 sigmoids."""
     with np.errstate(over="ignore"):  # of exp: the result is 0 then
         result: NDArray = np.float32(1) / (np.float32(1) + np.exp(-values))
     return result
