@@ -141,18 +141,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1726",
+        "schemas/known_layers.yaml:1729",
         (
             Way(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1730",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1727",
+                        "schemas/known_layers.yaml:1730",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1729",
+                        "schemas/known_layers.yaml:1732",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -240,11 +240,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:201",
+        "schemas/known_layers.yaml:202",
         (
             Way("bvlc/mapping.yaml:278", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:202",
+                "schemas/known_layers.yaml:203",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -293,12 +293,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:2928",
+        "schemas/known_layers.yaml:2934",
         (
             Way(
-                "schemas/known_layers.yaml:2929",
+                "schemas/known_layers.yaml:2935",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:2929", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:2935", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -413,14 +413,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:617",
+        "schemas/known_layers.yaml:618",
         (
             Way(
-                "schemas/known_layers.yaml:618",
+                "schemas/known_layers.yaml:619",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:618",
+                        "schemas/known_layers.yaml:619",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -1012,18 +1012,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1742",
+        "schemas/known_layers.yaml:1745",
         (
             Way(
-                "schemas/known_layers.yaml:1743",
+                "schemas/known_layers.yaml:1746",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1743",
+                        "schemas/known_layers.yaml:1746",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1745",
+                        "schemas/known_layers.yaml:1748",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1811,12 +1811,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1646",
+        "schemas/known_layers.yaml:1649",
         (
             Way(
-                "schemas/known_layers.yaml:1647",
+                "schemas/known_layers.yaml:1650",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1647", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1650", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1901,34 +1901,34 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2296",
+        "schemas/known_layers.yaml:2299",
         (
             Way(
-                "schemas/known_layers.yaml:2297",
+                "schemas/known_layers.yaml:2300",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2297", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2300", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:1066",
+        "schemas/known_layers.yaml:1068",
         (
             Way(
-                "schemas/known_layers.yaml:1067",
+                "schemas/known_layers.yaml:1069",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1067",
+                        "schemas/known_layers.yaml:1069",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2924",
+                "schemas/known_layers.yaml:2930",
                 layers=("Upsample",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2924",
+                        "schemas/known_layers.yaml:2930",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"',
                     ),
                 ),
@@ -1936,18 +1936,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2615",
-        (Way("schemas/known_layers.yaml:2615", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2618",
+        (Way("schemas/known_layers.yaml:2618", layers=("ShuffleChannel",)),),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1903",
+        "schemas/known_layers.yaml:1906",
         (
             Way(
-                "schemas/known_layers.yaml:1904",
+                "schemas/known_layers.yaml:1907",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1905",
+                        "schemas/known_layers.yaml:1908",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1956,14 +1956,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1414",
+        "schemas/known_layers.yaml:1417",
         (
             Way(
-                "schemas/known_layers.yaml:1415",
+                "schemas/known_layers.yaml:1418",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1415",
+                        "schemas/known_layers.yaml:1418",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -1971,12 +1971,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2559",
-        (Way("schemas/known_layers.yaml:2560", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2562",
+        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2047",
-        (Way("schemas/known_layers.yaml:2048", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2050",
+        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
     ),
 }
 
@@ -2232,10 +2232,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:718",
+        "schemas/known_layers.yaml:719",
         (
             Way(
-                "schemas/known_layers.yaml:720",
+                "schemas/known_layers.yaml:721",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2561,7 +2561,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1715",
+        "schemas/known_layers.yaml:1718",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2651,7 +2651,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1723",
+                "schemas/known_layers.yaml:1726",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2905,10 +2905,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:608",
+        "schemas/known_layers.yaml:609",
         (
             Way(
-                "schemas/known_layers.yaml:611",
+                "schemas/known_layers.yaml:612",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2946,7 +2946,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:615",
+                        "schemas/known_layers.yaml:616",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -2955,20 +2955,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2274",
+        "schemas/known_layers.yaml:2277",
         (
             Way(
-                "schemas/known_layers.yaml:2287",
+                "schemas/known_layers.yaml:2290",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2287", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2290", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2289",
+                "schemas/known_layers.yaml:2292",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2289", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2292", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2291",
+                        "schemas/known_layers.yaml:2294",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -2982,38 +2982,38 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2278", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2281", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2279",
+                "schemas/known_layers.yaml:2282",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2280",
+                "schemas/known_layers.yaml:2283",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2904",
+        "schemas/known_layers.yaml:2910",
         (
             Way(
-                "schemas/known_layers.yaml:2914",
+                "schemas/known_layers.yaml:2920",
                 rewrite='tops[0] = Resize(bottoms[0], axes=[2, 3], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2914",
+                        "schemas/known_layers.yaml:2920",
                         "nearestneighbor_mode and len(bottoms) == 1",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2916",
+                "schemas/known_layers.yaml:2922",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2916",
+                        "schemas/known_layers.yaml:2922",
                         "not nearestneighbor_mode and len(bottoms) == 2",
                     ),
                 ),
@@ -3026,31 +3026,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2908",
+                "schemas/known_layers.yaml:2914",
                 "bottoms[0].rank == 4 and min(sizes) > 0",
                 "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:2909",
+                "schemas/known_layers.yaml:2915",
                 "pad_out_h == 0 and pad_out_W == 0",
                 "pads at the end are not known",
             ),
         ),
     ),
     "ROIAlign": Entry(
-        "schemas/known_layers.yaml:2514",
+        "schemas/known_layers.yaml:2517",
         (
             Way(
-                "schemas/known_layers.yaml:2516",
+                "schemas/known_layers.yaml:2519",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2518",
+                        "schemas/known_layers.yaml:2521",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2519",
+                        "schemas/known_layers.yaml:2522",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3059,15 +3059,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2602",
+        "schemas/known_layers.yaml:2605",
         (
             Way(
-                "schemas/known_layers.yaml:2604",
+                "schemas/known_layers.yaml:2607",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2610",
+                        "schemas/known_layers.yaml:2613",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3077,10 +3077,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1872",
+        "schemas/known_layers.yaml:1875",
         (
             Way(
-                "schemas/known_layers.yaml:1874",
+                "schemas/known_layers.yaml:1877",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -3088,27 +3088,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1880",
+                        "schemas/known_layers.yaml:1883",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1882",
+                        "schemas/known_layers.yaml:1885",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1884",
+                        "schemas/known_layers.yaml:1887",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1886",
+                        "schemas/known_layers.yaml:1889",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1888",
+                        "schemas/known_layers.yaml:1891",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -3118,20 +3118,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1396",
+        "schemas/known_layers.yaml:1399",
         (
             Way(
-                "schemas/known_layers.yaml:1398",
+                "schemas/known_layers.yaml:1401",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1402",
+                        "schemas/known_layers.yaml:1405",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1404",
+                        "schemas/known_layers.yaml:1407",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3141,14 +3141,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1637",
+        "schemas/known_layers.yaml:1640",
         (
             Way(
-                "schemas/known_layers.yaml:1639",
+                "schemas/known_layers.yaml:1642",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1645",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3158,15 +3158,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "BN": Entry(
-        "schemas/known_layers.yaml:191",
+        "schemas/known_layers.yaml:192",
         (
             Way(
-                "schemas/known_layers.yaml:194",
+                "schemas/known_layers.yaml:195",
                 rewrite="tops[0] = BatchNormalization(bottom, reshape(blobs[0], c), reshape(blobs[1], c), reshape(blobs[2], c), reshape(blobs[3], c), epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:196",
+                        "schemas/known_layers.yaml:197",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
@@ -3175,10 +3175,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1045",
+        "schemas/known_layers.yaml:1047",
         (
             Way(
-                "schemas/known_layers.yaml:1047",
+                "schemas/known_layers.yaml:1049",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3188,32 +3188,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1056",
+                        "schemas/known_layers.yaml:1058",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1057",
+                        "schemas/known_layers.yaml:1059",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1058",
+                        "schemas/known_layers.yaml:1060",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1059",
+                        "schemas/known_layers.yaml:1061",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1060",
+                        "schemas/known_layers.yaml:1062",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1061",
+                        "schemas/known_layers.yaml:1063",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3223,19 +3223,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2551",
+        "schemas/known_layers.yaml:2554",
         (
             Way(
-                "schemas/known_layers.yaml:2553",
+                "schemas/known_layers.yaml:2556",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2555",
+                        "schemas/known_layers.yaml:2558",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2556",
+                        "schemas/known_layers.yaml:2559",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3244,14 +3244,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2040",
+        "schemas/known_layers.yaml:2043",
         (
             Way(
-                "schemas/known_layers.yaml:2042",
+                "schemas/known_layers.yaml:2045",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2044",
+                        "schemas/known_layers.yaml:2047",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3260,10 +3260,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "CReLU": Entry(
-        "schemas/known_layers.yaml:488",
+        "schemas/known_layers.yaml:489",
         (
             Way(
-                "schemas/known_layers.yaml:490",
+                "schemas/known_layers.yaml:491",
                 rewrite="tops[0] = LeakyRelu(Concat(bottom, Neg(bottom), axis=axis_of(concat_axis, bottom.rank)), alpha=negative_slope)",
             ),
         ),

@@ -141,28 +141,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1825",
+        "schemas/known_layers.yaml:1828",
         (
             Way(
-                "schemas/known_layers.yaml:1826",
+                "schemas/known_layers.yaml:1829",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1826",
+                        "schemas/known_layers.yaml:1829",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and (count_include_pad == 1 or pads == zeros(6))",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1730",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1727",
+                        "schemas/known_layers.yaml:1730",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1729",
+                        "schemas/known_layers.yaml:1732",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -250,11 +250,11 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "BatchNormalization": Entry(
-        "schemas/known_layers.yaml:170",
+        "schemas/known_layers.yaml:171",
         (
             Way("bvlc/mapping.yaml:278", layers=("BatchNorm", "Scale")),
             Way(
-                "schemas/known_layers.yaml:171",
+                "schemas/known_layers.yaml:172",
                 layers=("BN",),
                 let=(("each", "[1, X.shape[1], 1, 1]"),),
             ),
@@ -354,16 +354,16 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:262",
+                "schemas/known_layers.yaml:263",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:262", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:263", "has(min) and has(max) and min <= max"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2235",
+                "schemas/known_layers.yaml:2238",
                 layers=("ReLU6",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2235",
+                        "schemas/known_layers.yaml:2238",
                         "has(min) and has(max) and min == 0 and max == 6",
                     ),
                 ),
@@ -431,34 +431,34 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Conv": Entry(
-        "schemas/known_layers.yaml:358",
+        "schemas/known_layers.yaml:359",
         (
             Way(
-                "schemas/known_layers.yaml:359",
+                "schemas/known_layers.yaml:360",
                 layers=("Convolution3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:359",
+                        "schemas/known_layers.yaml:360",
                         "len(kernel_shape) == 3 and pads[:3] == pads[3:]",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:993",
+                "schemas/known_layers.yaml:994",
                 layers=("HoleConvolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:993",
+                        "schemas/known_layers.yaml:994",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:291",
+                "schemas/known_layers.yaml:292",
                 layers=("Convolution",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:291",
+                        "schemas/known_layers.yaml:292",
                         "len(kernel_shape) == 2 and pads[:2] == pads[2:] and dilations != ones(2)",
                     ),
                 ),
@@ -780,9 +780,9 @@ OPS: Final[Mapping[str, Entry]] = {
         (Way("bvlc/mapping.yaml:768", rewrite="C = Not(Greater(B, A))"),),
     ),
     "GroupNormalization": Entry(
-        "schemas/known_layers.yaml:900",
+        "schemas/known_layers.yaml:901",
         (
-            Way("schemas/known_layers.yaml:901", layers=("GroupNorm", "Scale")),
+            Way("schemas/known_layers.yaml:902", layers=("GroupNorm", "Scale")),
             Way(
                 "bvlc/mapping.yaml:772",
                 layers=("Reshape", "Reduction", "Bias", "Reduction", "Power", "Scale", "Reshape", "Scale"),
@@ -792,24 +792,24 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:928",
+        "schemas/known_layers.yaml:929",
         (
             Way(
-                "schemas/known_layers.yaml:929",
+                "schemas/known_layers.yaml:930",
                 layers=("HSigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:929",
+                        "schemas/known_layers.yaml:930",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:929",
+                "schemas/known_layers.yaml:930",
                 layers=("Hsigmoid",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:929",
+                        "schemas/known_layers.yaml:930",
                         "abs(alpha - 1 / 6) < 1e-6 and beta == 0.5",
                     ),
                 ),
@@ -889,14 +889,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1191",
+        "schemas/known_layers.yaml:1194",
         (
             Way(
-                "schemas/known_layers.yaml:1192",
+                "schemas/known_layers.yaml:1195",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1192",
+                        "schemas/known_layers.yaml:1195",
                         "not is_constant(A) and not is_constant(B) and A.rank == 2 and B.rank == 2",
                     ),
                 ),
@@ -1031,28 +1031,28 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1810",
+        "schemas/known_layers.yaml:1813",
         (
             Way(
-                "schemas/known_layers.yaml:1811",
+                "schemas/known_layers.yaml:1814",
                 layers=("Pooling3d",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1811",
+                        "schemas/known_layers.yaml:1814",
                         "len(kernel_shape) == 3 and dilations == ones(3) and pads[:3] == pads[3:] and not has(Indices)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1743",
+                "schemas/known_layers.yaml:1746",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1743",
+                        "schemas/known_layers.yaml:1746",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1745",
+                        "schemas/known_layers.yaml:1748",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1288,14 +1288,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1476",
+        "schemas/known_layers.yaml:1479",
         (
             Way(
-                "schemas/known_layers.yaml:1477",
+                "schemas/known_layers.yaml:1480",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1477", 'mode in ["constant", "reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1480", 'mode in ["constant", "reflect", "edge"]'),
                 ),
             ),
             Way(
@@ -1820,9 +1820,9 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2859",
+        "schemas/known_layers.yaml:2865",
         (
-            Way("schemas/known_layers.yaml:2860", layers=("Transpose",)),
+            Way("schemas/known_layers.yaml:2866", layers=("Transpose",)),
             Way(
                 "bvlc/mapping.yaml:1650",
                 rewrite="transposed = Reshape(data, shape=reshaped(data.shape, transposed.shape))",
@@ -1906,37 +1906,37 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:938",
+        "schemas/known_layers.yaml:939",
         (
-            Way("schemas/known_layers.yaml:938", layers=("HSwish",)),
-            Way("schemas/known_layers.yaml:938", layers=("Hswish",)),
+            Way("schemas/known_layers.yaml:939", layers=("HSwish",)),
+            Way("schemas/known_layers.yaml:939", layers=("Hswish",)),
         ),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2559",
-        (Way("schemas/known_layers.yaml:2560", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2562",
+        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2971",
+        "schemas/known_layers.yaml:2977",
         (
             Way(
-                "schemas/known_layers.yaml:2972",
+                "schemas/known_layers.yaml:2978",
                 layers=("Upsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2972",
+                        "schemas/known_layers.yaml:2978",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2976",
+                        "schemas/known_layers.yaml:2982",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2371",
+                "schemas/known_layers.yaml:2374",
                 layers=("Resize",),
                 let=(
                     ("lower", 'mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)'),
@@ -1944,43 +1944,43 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2374",
+                        "schemas/known_layers.yaml:2377",
                         "X.rank == 4 and X.shape[1] == Y.shape[1] and (lower or aligned)",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1376",
+                "schemas/known_layers.yaml:1379",
                 layers=("NNUpsample",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1376",
+                        "schemas/known_layers.yaml:1379",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1380",
+                        "schemas/known_layers.yaml:1383",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1357",
+                "schemas/known_layers.yaml:1360",
                 layers=("NNInterp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1357",
+                        "schemas/known_layers.yaml:1360",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and coordinate_transformation_mode == "asymmetric" and nearest_mode == "floor" and by_sizes(X.shape[:], Y.shape[:], scales)',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1095",
+                "schemas/known_layers.yaml:1097",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1095",
+                        "schemas/known_layers.yaml:1097",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -1988,23 +1988,23 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2047",
-        (Way("schemas/known_layers.yaml:2048", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2050",
+        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2615",
+        "schemas/known_layers.yaml:2618",
         (
-            Way("schemas/known_layers.yaml:2615", layers=("ChannelShuffle",)),
-            Way("schemas/known_layers.yaml:2615", layers=("ShuffleChannel",)),
+            Way("schemas/known_layers.yaml:2618", layers=("ChannelShuffle",)),
+            Way("schemas/known_layers.yaml:2618", layers=("ShuffleChannel",)),
         ),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:2815",
+        "schemas/known_layers.yaml:2820",
         (
             Way(
-                "schemas/known_layers.yaml:2816",
+                "schemas/known_layers.yaml:2821",
                 layers=("SubpixelUp",),
-                conditions=(Condition("schemas/known_layers.yaml:2816", 'mode == "CRD"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2821", 'mode == "CRD"'),),
             ),
         ),
     ),
@@ -2155,10 +2155,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Convolution": Entry(
-        "schemas/known_layers.yaml:282",
+        "schemas/known_layers.yaml:283",
         (
             Way(
-                "schemas/known_layers.yaml:284",
+                "schemas/known_layers.yaml:285",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2196,7 +2196,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:288",
+                        "schemas/known_layers.yaml:289",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2205,10 +2205,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Crop": Entry(
-        "schemas/known_layers.yaml:515",
+        "schemas/known_layers.yaml:516",
         (
             Way(
-                "schemas/known_layers.yaml:517",
+                "schemas/known_layers.yaml:518",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=[begin[0] + crop_h, begin[1] + crop_w], axes=[2, 3])",
                 let=(
                     ("rest", "[bottom.shape[2] - crop_h, bottom.shape[3] - crop_w]"),
@@ -2216,27 +2216,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:523",
+                        "schemas/known_layers.yaml:524",
                         "bottom.rank == 4",
                         "one bottom of four axes is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:524",
+                        "schemas/known_layers.yaml:525",
                         'type == "CENTER"',
                         "a random part is for training - type must be CENTER",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:525",
+                        "schemas/known_layers.yaml:526",
                         "crop_h > 0 and crop_w > 0 and min(rest) >= 0",
                         "crop_h and crop_w are due, and no larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:526",
+                        "schemas/known_layers.yaml:527",
                         "rest[0] % 2 == 0 and rest[1] % 2 == 0",
                         "an odd number of rows or columns is cut off, and which side loses more is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:527",
+                        "schemas/known_layers.yaml:528",
                         "offset_w == 0 and offset_h == 0",
                         "offset_w and offset_h are not known",
                     ),
@@ -2533,10 +2533,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Parameter": Entry(
-        "schemas/known_layers.yaml:1567",
+        "schemas/known_layers.yaml:1570",
         (
             Way(
-                "schemas/known_layers.yaml:1569",
+                "schemas/known_layers.yaml:1572",
                 rewrite="tops[0] = Identity(reshape(blobs[0], sizes))",
                 let=(
                     ("four", "channel > 0 and height > 0 and width > 0"),
@@ -2545,17 +2545,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1574",
+                        "schemas/known_layers.yaml:1577",
                         "len(bottoms) == 0 and len(blobs) == 1",
                         "no bottom is due, and one blob",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1575",
+                        "schemas/known_layers.yaml:1578",
                         "four != two",
                         "the sizes are channel, height and width, or m and n",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1576",
+                        "schemas/known_layers.yaml:1579",
                         "four or batch == 1 or blobs[0].rank == 3",
                         "a batch of matrices has a blob of three axes",
                     ),
@@ -2564,7 +2564,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1715",
+        "schemas/known_layers.yaml:1718",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2654,7 +2654,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1723",
+                "schemas/known_layers.yaml:1726",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2870,10 +2870,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Correlation": Entry(
-        "schemas/known_layers.yaml:438",
+        "schemas/known_layers.yaml:439",
         (
             Way(
-                "schemas/known_layers.yaml:440",
+                "schemas/known_layers.yaml:441",
                 rewrite="kernels = Reshape(bottoms[0], shape=([n * c, 1] if groups != 1 else [n * many, c]) + window)\nimages = Reshape(bottoms[1], shape=[1, n * c] + bottoms[1].shape[2:])\nfound = Conv(images, kernels, kernel_shape=window, group=n * c if groups != 1 else n)\ntops[0] = Reshape(found, shape=[n, many] + size)",
                 let=(
                     ("n", "bottoms[1].shape[0]"),
@@ -2884,22 +2884,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:447",
+                        "schemas/known_layers.yaml:448",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[1].rank == 4",
                         "two bottoms of four axes are due: the kernels, and what they slide over",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:448",
+                        "schemas/known_layers.yaml:449",
                         "bottoms[0].shape[0] == n",
                         "there are kernels for each image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:449",
+                        "schemas/known_layers.yaml:450",
                         "groups == 1 and bottoms[0].shape[1] % c == 0 or groups == c and bottoms[0].shape[1] == c",
                         "groups is 1, with kernels of all channels, or the number of channels",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:450",
+                        "schemas/known_layers.yaml:451",
                         "min(size) > 0",
                         "the kernels are larger than what they slide over",
                     ),
@@ -2908,10 +2908,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Correlation1D": Entry(
-        "schemas/known_layers.yaml:471",
+        "schemas/known_layers.yaml:472",
         (
             Way(
-                "schemas/known_layers.yaml:473",
+                "schemas/known_layers.yaml:474",
                 rewrite="tops[0] = Concat(*[ReduceMean(Mul(bottoms[0], Pad(Slice(bottoms[1], starts=[0], ends=[w - d], axes=[3]), pads=[0, 0, 0, d, 0, 0, 0, 0])), axes=[1], keepdims=1) for d in places], axis=1)",
                 let=(
                     ("w", "bottoms[0].shape[3]"),
@@ -2919,22 +2919,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:477",
+                        "schemas/known_layers.yaml:478",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[0].shape == bottoms[1].shape",
                         "two bottoms of one shape of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:478",
+                        "schemas/known_layers.yaml:479",
                         "single_direction == -1 and kernel_size == 1 and pad == max_displacement",
                         "single_direction -1, kernel_size 1 and as much pad as max_displacement are known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:479",
+                        "schemas/known_layers.yaml:480",
                         "stride_1 == 1 and stride_2 == 1 and not do_abs and correlation_type == 'MULTIPLY'",
                         "strides, do_abs and SUBTRACT are not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:480",
+                        "schemas/known_layers.yaml:481",
                         "max_displacement + 1 < w",
                         "max_displacement must be less than the width",
                     ),
@@ -2943,10 +2943,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HoleConvolution": Entry(
-        "schemas/known_layers.yaml:985",
+        "schemas/known_layers.yaml:986",
         (
             Way(
-                "schemas/known_layers.yaml:988",
+                "schemas/known_layers.yaml:989",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -2984,7 +2984,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:288",
+                        "schemas/known_layers.yaml:289",
                         "both",
                         "hole is not read in this layer; give hole_h and hole_w",
                     ),
@@ -2993,47 +2993,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Hsigmoid": Entry(
-        "schemas/known_layers.yaml:924",
+        "schemas/known_layers.yaml:925",
         (
             Way(
-                "schemas/known_layers.yaml:926",
+                "schemas/known_layers.yaml:927",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "HSigmoid": Entry(
-        "schemas/known_layers.yaml:924",
+        "schemas/known_layers.yaml:925",
         (
             Way(
-                "schemas/known_layers.yaml:926",
+                "schemas/known_layers.yaml:927",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=1/6, beta=0.5)",
             ),
         ),
     ),
     "Hswish": Entry(
-        "schemas/known_layers.yaml:935",
-        (Way("schemas/known_layers.yaml:937", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:936",
+        (Way("schemas/known_layers.yaml:938", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "HSwish": Entry(
-        "schemas/known_layers.yaml:935",
-        (Way("schemas/known_layers.yaml:937", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:936",
+        (Way("schemas/known_layers.yaml:938", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2551",
+        "schemas/known_layers.yaml:2554",
         (
             Way(
-                "schemas/known_layers.yaml:2553",
+                "schemas/known_layers.yaml:2556",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2555",
+                        "schemas/known_layers.yaml:2558",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2556",
+                        "schemas/known_layers.yaml:2559",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3042,24 +3042,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1085",
+        "schemas/known_layers.yaml:1087",
         (
             Way(
-                "schemas/known_layers.yaml:1087",
+                "schemas/known_layers.yaml:1089",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1088",
+                        "schemas/known_layers.yaml:1090",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1089",
+                        "schemas/known_layers.yaml:1091",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "readers differ about factors and pads; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1091",
+                        "schemas/known_layers.yaml:1093",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -3068,14 +3068,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2040",
+        "schemas/known_layers.yaml:2043",
         (
             Way(
-                "schemas/known_layers.yaml:2042",
+                "schemas/known_layers.yaml:2045",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2044",
+                        "schemas/known_layers.yaml:2047",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -3084,51 +3084,51 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "PSROIMaskPooling": Entry(
-        "schemas/known_layers.yaml:2007",
+        "schemas/known_layers.yaml:2010",
         (
             Way(
-                "schemas/known_layers.yaml:2013",
+                "schemas/known_layers.yaml:2016",
                 rewrite="first = Slice(bottoms[1], starts=[1], ends=[3], axes=[1])\nlast = Slice(bottoms[1], starts=[3], ends=[5], axes=[1])\nmiddle = Mul(Add(first, last), 0.5)\nhalf = Mul(Mul(Sub(last, first), roi_scale), 0.5)\nrois = Concat(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), Sub(middle, half), Add(middle, half), axis=1)\ntops[0] = caffe.PSROIPooling(bottoms[0], rois, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
-                conditions=(Condition("schemas/known_layers.yaml:2013", "bin_scale == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2016", "bin_scale == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2021",
+                "schemas/known_layers.yaml:2024",
                 rewrite="first = Slice(bottoms[1], starts=[1], ends=[3], axes=[1])\nlast = Slice(bottoms[1], starts=[3], ends=[5], axes=[1])\nmiddle = Mul(Add(first, last), 0.5)\nhalf = Mul(Mul(Sub(last, first), roi_scale), 0.5)\nrois = Concat(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), Sub(middle, half), Add(middle, half), axis=1)\ntops[0] = caffe.PSROIMaskPooling(bottoms[0], rois, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale, bin_scale=bin_scale)",
-                conditions=(Condition("schemas/known_layers.yaml:2021", "bin_scale != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2024", "bin_scale != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2010",
+                "schemas/known_layers.yaml:2013",
                 "len(bottoms) == 2 and bottoms[1].rank == 2",
                 "two bottoms are due: a feature map and regions",
             ),
             Condition(
-                "schemas/known_layers.yaml:2011",
+                "schemas/known_layers.yaml:2014",
                 "has(spatial_scale) and output_dim > 0 and group_size > 0",
                 "spatial_scale, output_dim and group_size are due",
             ),
         ),
     ),
     "NNInterp": Entry(
-        "schemas/known_layers.yaml:1347",
+        "schemas/known_layers.yaml:1350",
         (
             Way(
-                "schemas/known_layers.yaml:1349",
+                "schemas/known_layers.yaml:1352",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1350",
+                        "schemas/known_layers.yaml:1353",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1351",
+                        "schemas/known_layers.yaml:1354",
                         "not (has(zoom_factor) or has(shrink_factor) or has(scale_factor)) and pad_beg == 0 and pad_end == 0",
                         "factors and pads are not known; give height and width alone",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1353",
+                        "schemas/known_layers.yaml:1356",
                         "height > 0 and width > 0",
                         "height and width are due",
                     ),
@@ -3137,48 +3137,48 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "HeatMap2Coord": Entry(
-        "schemas/known_layers.yaml:945",
+        "schemas/known_layers.yaml:946",
         (
             Way(
-                "schemas/known_layers.yaml:956",
+                "schemas/known_layers.yaml:957",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ny = Cast(row, to=element_type("float32"))\nx = Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32"))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:956", "not coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:957", "not coord_reposition"),),
             ),
             Way(
-                "schemas/known_layers.yaml:966",
+                "schemas/known_layers.yaml:967",
                 rewrite='flat = Reshape(bottom, shape=[0, c, h * w])\nat = ArgMax(flat, axis=2, keepdims=1)\nrow = Div(at, whole([w]))\ndown = Sign(Sub(Slice(bottom, starts=[2], ends=[h], axes=[2]), Slice(bottom, starts=[0], ends=[h - 2], axes=[2])))\nright = Sign(Sub(Slice(bottom, starts=[2], ends=[w], axes=[3]), Slice(bottom, starts=[0], ends=[w - 2], axes=[3])))\nstep_y = GatherElements(Reshape(Pad(down, pads=[0, 0, 1, 0, 0, 0, 1, 0]), shape=[0, c, h * w]), at, axis=2)\nstep_x = GatherElements(Reshape(Pad(right, pads=[0, 0, 0, 1, 0, 0, 0, 1]), shape=[0, c, h * w]), at, axis=2)\ny = Add(Cast(row, to=element_type("float32")), Mul(step_y, 0.25))\nx = Add(Cast(Sub(at, Mul(row, whole([w]))), to=element_type("float32")), Mul(step_x, 0.25))\nscore = ReduceMax(flat, axes=[2], keepdims=1)\nall = Concat(Mul(Add(x, 0.5), coord_w / w), Mul(Add(y, 0.5), coord_h / h), score, axis=2)\ntops[0] = Reshape(all, shape=[0, 3 * c])',
-                conditions=(Condition("schemas/known_layers.yaml:966", "coord_reposition"),),
+                conditions=(Condition("schemas/known_layers.yaml:967", "coord_reposition"),),
             ),
         ),
         let=(("c", "bottom.shape[1]"), ("h", "bottom.shape[2]"), ("w", "bottom.shape[3]")),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:952",
+                "schemas/known_layers.yaml:953",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:953",
+                "schemas/known_layers.yaml:954",
                 "coord_h > 0 and coord_w > 0",
                 "coord_h and coord_w are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:954",
+                "schemas/known_layers.yaml:955",
                 "not coord_reposition or h > 2 and w > 2",
                 "a map whose maxima are moved towards a neighbour has three rows and columns",
             ),
         ),
     ),
     "NNUpsample": Entry(
-        "schemas/known_layers.yaml:1367",
+        "schemas/known_layers.yaml:1370",
         (
             Way(
-                "schemas/known_layers.yaml:1369",
+                "schemas/known_layers.yaml:1372",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(resize)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1370",
+                        "schemas/known_layers.yaml:1373",
                         "bottom.rank == 4 and resize > 0",
                         "a positive factor and a blob of four axes are due",
                     ),
@@ -3187,15 +3187,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2602",
+        "schemas/known_layers.yaml:2605",
         (
             Way(
-                "schemas/known_layers.yaml:2604",
+                "schemas/known_layers.yaml:2607",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2610",
+                        "schemas/known_layers.yaml:2613",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3213,44 +3213,46 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:165",
+                        "schemas/known_layers.yaml:166",
                         "len(blobs) == 4",
                         "four blobs are due: factor, offset, mean, variance",
                     ),
                 ),
             ),
         ),
+        witness="PPQ",
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:2853",
+        "schemas/known_layers.yaml:2858",
         (
             Way(
-                "schemas/known_layers.yaml:2855",
+                "schemas/known_layers.yaml:2860",
                 rewrite="tops[0] = Transpose(bottom, perm=dim)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2856",
+                        "schemas/known_layers.yaml:2862",
                         "len(dim) == bottom.rank",
                         "dim must name all axes",
                     ),
                 ),
             ),
         ),
+        witness="PPQ",
     ),
     "PODROIAlignPooling": Entry(
-        "schemas/known_layers.yaml:2529",
+        "schemas/known_layers.yaml:2532",
         (
             Way(
-                "schemas/known_layers.yaml:2531",
+                "schemas/known_layers.yaml:2534",
                 rewrite='image = Cast(Reshape(Slice(bottoms[1], starts=[0], ends=[1], axes=[1]), shape=[-1]), to=element_type("int64"))\nboxes = Slice(bottoms[1], starts=[1], ends=[5], axes=[1])\ntops[0] = RoiAlign(bottoms[0], boxes, image, coordinate_transformation_mode="output_half_pixel", mode="avg", output_height=pooled_h, output_width=pooled_w, sampling_ratio=sample_num, spatial_scale=spatial_scale)',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2532",
+                        "schemas/known_layers.yaml:2535",
                         "len(bottoms) == 2 and bottoms[1].rank == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2533",
+                        "schemas/known_layers.yaml:2536",
                         "pooled_h > 0 and pooled_w > 0 and sample_num >= 0",
                         "pooled_h and pooled_w are due",
                     ),
@@ -3259,14 +3261,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReLU6": Entry(
-        "schemas/known_layers.yaml:2224",
+        "schemas/known_layers.yaml:2227",
         (
             Way(
-                "schemas/known_layers.yaml:2227",
+                "schemas/known_layers.yaml:2230",
                 rewrite="tops[0] = Clip(bottom, min=0.0, max=threshold)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2231",
+                        "schemas/known_layers.yaml:2234",
                         "negative_slope == 0",
                         "negative_slope must be 0",
                     ),
@@ -3276,15 +3278,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "GroupNorm": Entry(
-        "schemas/known_layers.yaml:892",
+        "schemas/known_layers.yaml:893",
         (
             Way(
-                "schemas/known_layers.yaml:894",
+                "schemas/known_layers.yaml:895",
                 rewrite="tops[0] = GroupNormalization(bottom, full(c, 1.0), full(c, 0.0), num_groups=group_num, epsilon=eps)",
                 let=(("c", "[bottom.shape[1]]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:895",
+                        "schemas/known_layers.yaml:896",
                         "group_num > 0 and bottom.shape[1] % group_num == 0",
                         "group_num does not divide the channels",
                     ),
@@ -3293,32 +3295,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2360",
+        "schemas/known_layers.yaml:2363",
         (
             Way(
-                "schemas/known_layers.yaml:2365",
+                "schemas/known_layers.yaml:2368",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="linear", coordinate_transformation_mode="align_corners")',
-                conditions=(Condition("schemas/known_layers.yaml:2365", "interp_mode == 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2368", "interp_mode == 1"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2367",
+                "schemas/known_layers.yaml:2370",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=[height, width], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
-                conditions=(Condition("schemas/known_layers.yaml:2367", "interp_mode != 1"),),
+                conditions=(Condition("schemas/known_layers.yaml:2370", "interp_mode != 1"),),
             ),
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2363",
+                "schemas/known_layers.yaml:2366",
                 "bottom.rank == 4 and height > 0 and width > 0",
                 "height and width are due, and a blob of four axes",
             ),
         ),
     ),
     "DeformableConvolution": Entry(
-        "schemas/known_layers.yaml:558",
+        "schemas/known_layers.yaml:559",
         (
             Way(
-                "schemas/known_layers.yaml:560",
+                "schemas/known_layers.yaml:561",
                 rewrite='W = in_shape(blobs[0], [num_output, c // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\nat = Add(Reshape(bottoms[1], shape=[0, deformable_group, count, 2] + out), places)\nboth = Cast(And(GreaterOrEqual(at, 0.0), Less(at, ends)), to=element_type("float32"))\nmask = Reshape(ReduceMin(both, axes=[3], keepdims=0), shape=[0, deformable_group * count] + out)\nmoved = Reshape(Sub(Min(at, lasts), places), shape=[0, 2 * deformable_group * count] + out)\ntops[0] = DeformConv(bottoms[0], W, moved, B, mask, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group, offset_group=deformable_group)',
                 let=(
                     ("k", "spatial(kernel_size, kernel_h, kernel_w, 0, 2)"),
@@ -3335,32 +3337,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:574",
+                        "schemas/known_layers.yaml:575",
                         "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[1].rank == 4 and axis == 1",
                         "two bottoms of four axes are due: the blob, and the offsets",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:575",
+                        "schemas/known_layers.yaml:576",
                         "len(hole) == 0 or not has(hole_h) and not has(hole_w)",
                         "the dilation is hole, or hole_h and hole_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:576",
+                        "schemas/known_layers.yaml:577",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:577",
+                        "schemas/known_layers.yaml:578",
                         "c % group == 0 and num_output % group == 0 and c % deformable_group == 0",
                         "group must divide the channels on both sides, and deformable_group those of the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:578",
+                        "schemas/known_layers.yaml:579",
                         "min(k) > 0 and min(out) > 0",
                         "the window has a size, and no larger one than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:579",
+                        "schemas/known_layers.yaml:580",
                         "bottoms[1].shape[1:] == [2 * count * deformable_group] + out",
                         "there are two offsets for each tap of each window and group",
                     ),
@@ -3369,43 +3371,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1179",
+        "schemas/known_layers.yaml:1181",
         (
             Way(
-                "schemas/known_layers.yaml:1181",
+                "schemas/known_layers.yaml:1183",
                 rewrite='a = Transpose(bottoms[0], perm=turned) if mode in ["TN", "TT"] else bottoms[0]\nb = Transpose(bottoms[1], perm=turned) if mode in ["NT", "TT"] else bottoms[1]\ntops[0] = MatMul(a, b)',
                 let=(("turned", "[1, 0] if bottoms[0].rank == 2 else [0, 2, 1]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1183",
+                        "schemas/known_layers.yaml:1186",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank and 2 <= bottoms[0].rank <= 3",
                         "two matrices are due, or two batches of them",
                     ),
                 ),
             ),
         ),
+        witness="PPQ",
     ),
     "Reduce": Entry(
-        "schemas/known_layers.yaml:2200",
+        "schemas/known_layers.yaml:2203",
         (
             Way(
-                "schemas/known_layers.yaml:2205",
+                "schemas/known_layers.yaml:2208",
                 rewrite="tops[0] = ReduceSum(bottom, axes=[along], keepdims=1)",
-                conditions=(Condition("schemas/known_layers.yaml:2205", 'operation == "SUM"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2208", 'operation == "SUM"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2207",
+                "schemas/known_layers.yaml:2210",
                 rewrite="tops[0] = ReduceMean(bottom, axes=[along], keepdims=1)",
-                conditions=(Condition("schemas/known_layers.yaml:2207", 'operation == "MEAN"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2210", 'operation == "MEAN"'),),
             ),
         ),
         let=(("along", "axis_of(axis, bottom.rank)"),),
     ),
     "SubpixelDown": Entry(
-        "schemas/known_layers.yaml:2778",
+        "schemas/known_layers.yaml:2781",
         (
             Way(
-                "schemas/known_layers.yaml:2780",
+                "schemas/known_layers.yaml:2783",
                 rewrite="blocks = Reshape(bottom, shape=[0, c, h, downsample, w, downsample])\ntops[0] = Reshape(Transpose(blocks, perm=[0, 1, 3, 5, 2, 4]), shape=[0, c * downsample * downsample, h, w])",
                 let=(
                     ("c", "bottom.shape[1]"),
@@ -3414,38 +3417,39 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2781",
+                        "schemas/known_layers.yaml:2785",
                         "bottom.rank == 4 and downsample > 0",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2782",
+                        "schemas/known_layers.yaml:2786",
                         "bottom.shape[2] % downsample == 0 and bottom.shape[3] % downsample == 0",
                         "downsample does not divide the sizes",
                     ),
                 ),
             ),
         ),
+        witness="PPQ",
     ),
     "SubpixelUp": Entry(
-        "schemas/known_layers.yaml:2812",
+        "schemas/known_layers.yaml:2817",
         (
             Way(
-                "schemas/known_layers.yaml:2813",
+                "schemas/known_layers.yaml:2818",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=upsample, mode='CRD')",
             ),
         ),
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:2961",
+        "schemas/known_layers.yaml:2967",
         (
             Way(
-                "schemas/known_layers.yaml:2963",
+                "schemas/known_layers.yaml:2969",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(scale)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2966",
+                        "schemas/known_layers.yaml:2972",
                         "bottom.rank == 4 and dims_num == 4 and scale > 0",
                         "a positive scale and a blob of four axes are due",
                     ),
@@ -3455,20 +3459,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1467",
+        "schemas/known_layers.yaml:1470",
         (
             Way(
-                "schemas/known_layers.yaml:1469",
+                "schemas/known_layers.yaml:1472",
                 rewrite="tops[0] = Pad(bottom, pads=pads, mode=how, constant_value=value)",
                 let=(("how", 'mode if has(mode) else "constant"'),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1472",
+                        "schemas/known_layers.yaml:1475",
                         'how in ["constant", "reflect", "edge"]',
                         "mode is constant, reflect or edge",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1473",
+                        "schemas/known_layers.yaml:1476",
                         "len(pads) == 2 * bottom.rank",
                         "pads has a beginning and an end for each axis",
                     ),
@@ -3477,15 +3481,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:243",
+        "schemas/known_layers.yaml:244",
         (
             Way(
-                "schemas/known_layers.yaml:2604",
+                "schemas/known_layers.yaml:2607",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2610",
+                        "schemas/known_layers.yaml:2613",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3495,14 +3499,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ReLU3d": Entry(
-        "schemas/known_layers.yaml:2262",
+        "schemas/known_layers.yaml:2265",
         (
             Way(
-                "schemas/known_layers.yaml:2265",
+                "schemas/known_layers.yaml:2268",
                 rewrite="tops[0] = Relu(bottom) if negative_slope == 0 else LeakyRelu(bottom, alpha=negative_slope)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2266",
+                        "schemas/known_layers.yaml:2269",
                         "not channel_shared",
                         "what channel_shared means without weights is not known",
                     ),
@@ -3538,20 +3542,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling3d": Entry(
-        "schemas/known_layers.yaml:1781",
+        "schemas/known_layers.yaml:1784",
         (
             Way(
-                "schemas/known_layers.yaml:1801",
+                "schemas/known_layers.yaml:1804",
                 rewrite="tops[0] = MaxPool(bottom, kernel_shape=k, strides=s, pads=p + add(p, over))",
-                conditions=(Condition("schemas/known_layers.yaml:1801", 'pool == "MAX"'),),
+                conditions=(Condition("schemas/known_layers.yaml:1804", 'pool == "MAX"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:1803",
+                "schemas/known_layers.yaml:1806",
                 rewrite="x = bottom if p == zeros(3) else Pad(bottom, pads=[0, 0] + p + [0, 0] + p)\ntops[0] = AveragePool(x, kernel_shape=k, strides=s)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1803", 'pool == "AVE"'),
+                    Condition("schemas/known_layers.yaml:1806", 'pool == "AVE"'),
                     Condition(
-                        "schemas/known_layers.yaml:1805",
+                        "schemas/known_layers.yaml:1808",
                         "max(over) == 0",
                         "a window hangs over the end, and by what its sum is divided is not known",
                     ),
@@ -3568,42 +3572,42 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:1791",
+                "schemas/known_layers.yaml:1794",
                 "bottom.rank == 5",
                 "blobs of five axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:1792",
+                "schemas/known_layers.yaml:1795",
                 "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and (global_pooling or has(kernel_size) != has(kernel_d))",
                 "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1794",
+                "schemas/known_layers.yaml:1797",
                 "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                 "the stride is stride, or stride_d, stride_h and stride_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1796",
+                "schemas/known_layers.yaml:1799",
                 "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                 "the padding is pad, or pad_d, pad_h and pad_w",
             ),
             Condition(
-                "schemas/known_layers.yaml:1798",
+                "schemas/known_layers.yaml:1801",
                 "min(k) > 0 and min(s) > 0 and min(count) > 0",
                 "window and stride are positive, and the window fits",
             ),
             Condition(
-                "schemas/known_layers.yaml:1799",
+                "schemas/known_layers.yaml:1802",
                 "all([b < w for b, w in zip(p, k)]) and all([(o - 1) * t < n + b for o, t, n, b in zip(count, s, sizes, p)])",
                 "a window lies in the padding",
             ),
         ),
     ),
     "Convolution3d": Entry(
-        "schemas/known_layers.yaml:332",
+        "schemas/known_layers.yaml:333",
         (
             Way(
-                "schemas/known_layers.yaml:334",
+                "schemas/known_layers.yaml:335",
                 rewrite="W = in_shape(blobs[0], [num_output, bottom.shape[1] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ntops[0] = Conv(bottom, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)",
                 let=(
                     ("k", "[kernel_d, kernel_h, kernel_w] if has(kernel_d) else [kernel_size, kernel_size, kernel_size]"),
@@ -3613,47 +3617,47 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:340",
+                        "schemas/known_layers.yaml:341",
                         "bottom.rank == 5",
                         "blobs of five axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:341",
+                        "schemas/known_layers.yaml:342",
                         "has(kernel_d) == has(kernel_h) and has(kernel_d) == has(kernel_w) and has(kernel_size) != has(kernel_d)",
                         "the window is kernel_size, or kernel_d, kernel_h and kernel_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:343",
+                        "schemas/known_layers.yaml:344",
                         "has(stride_d) == has(stride_h) and has(stride_d) == has(stride_w) and not (has(stride) and has(stride_d))",
                         "the stride is stride, or stride_d, stride_h and stride_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:345",
+                        "schemas/known_layers.yaml:346",
                         "has(pad_d) == has(pad_h) and has(pad_d) == has(pad_w) and not (has(pad) and has(pad_d))",
                         "the padding is pad, or pad_d, pad_h and pad_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:347",
+                        "schemas/known_layers.yaml:348",
                         "has(hole_d) == has(hole_h) and has(hole_d) == has(hole_w) and not (has(hole) and has(hole_d))",
                         "the dilation is hole, or hole_d, hole_h and hole_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:349",
+                        "schemas/known_layers.yaml:350",
                         "len(blobs) == (2 if bias_term else 1)",
                         "bias_term and the number of blobs do not fit",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:350",
+                        "schemas/known_layers.yaml:351",
                         "bottom.shape[1] % group == 0 and num_output % group == 0",
                         "group must divide the channels on both sides",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:351",
+                        "schemas/known_layers.yaml:352",
                         "min(k) > 0 and min(s) > 0 and min(d) > 0",
                         "window, stride and dilation are positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:352",
+                        "schemas/known_layers.yaml:353",
                         "min(window_count(bottom.shape[2:], k, s, p, d)) > 0",
                         "the window is larger than the bottom",
                     ),
@@ -3662,26 +3666,26 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:249",
+        "schemas/known_layers.yaml:250",
         (
             Way(
-                "schemas/known_layers.yaml:252",
+                "schemas/known_layers.yaml:253",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:254",
+                        "schemas/known_layers.yaml:255",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:255", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:256", "min <= max", "min is more than max"),
                 ),
             ),
         ),
         witness="tpu_mlir",
     ),
     "Scales": Entry(
-        "schemas/known_layers.yaml:2582",
-        (Way("schemas/known_layers.yaml:2583", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
+        "schemas/known_layers.yaml:2585",
+        (Way("schemas/known_layers.yaml:2586", rewrite="tops[0] = Add(Mul(bottom, alpha), beta)"),),
     ),
     "Abs": Entry("nart/mapping.yaml:55", (Way("nart/mapping.yaml:55", rewrite="tops[0] = Abs(bottom)"),)),
     "Exchange": Entry(
@@ -3762,7 +3766,7 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("RNN", "bvlc/mapping.yaml:1458", "unknown layer type 'RNN'"),
     Dropped("Tile", "bvlc/mapping.yaml:1626", "unknown layer type 'Tile'"),
     Dropped("ImageData", "bvlc/mapping.yaml:2023", "ImageDataParameter.batch_size has default 0, 1 is expected"),
-    Dropped("Reshape3d", "schemas/known_layers.yaml:2350", "bottom.shape is a list of int, a tensor is due"),
+    Dropped("Reshape3d", "schemas/known_layers.yaml:2353", "bottom.shape is a list of int, a tensor is due"),
 )
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml

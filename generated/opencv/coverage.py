@@ -129,18 +129,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "AveragePool": Entry(
-        "schemas/known_layers.yaml:1726",
+        "schemas/known_layers.yaml:1729",
         (
             Way(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1730",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1727",
+                        "schemas/known_layers.yaml:1730",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1729",
+                        "schemas/known_layers.yaml:1732",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -896,18 +896,18 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MaxPool": Entry(
-        "schemas/known_layers.yaml:1742",
+        "schemas/known_layers.yaml:1745",
         (
             Way(
-                "schemas/known_layers.yaml:1743",
+                "schemas/known_layers.yaml:1746",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1743",
+                        "schemas/known_layers.yaml:1746",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1745",
+                        "schemas/known_layers.yaml:1748",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1616,12 +1616,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1646",
+        "schemas/known_layers.yaml:1649",
         (
             Way(
-                "schemas/known_layers.yaml:1647",
+                "schemas/known_layers.yaml:1650",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1647", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1650", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -1738,14 +1738,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PriorBox": Entry(
-        "schemas/known_layers.yaml:1903",
+        "schemas/known_layers.yaml:1906",
         (
             Way(
-                "schemas/known_layers.yaml:1904",
+                "schemas/known_layers.yaml:1907",
                 layers=("PriorBox",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1905",
+                        "schemas/known_layers.yaml:1908",
                         "all([size == int(size) for size in min_sizes]) and all([size == int(size) for size in max_sizes])",
                         "sizes are whole pixels",
                     ),
@@ -1754,12 +1754,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2047",
-        (Way("schemas/known_layers.yaml:2048", layers=("PSROIPooling",)),),
+        "schemas/known_layers.yaml:2050",
+        (Way("schemas/known_layers.yaml:2051", layers=("PSROIPooling",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2559",
-        (Way("schemas/known_layers.yaml:2560", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2562",
+        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
     ),
 }
 
@@ -1958,10 +1958,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:718",
+        "schemas/known_layers.yaml:719",
         (
             Way(
-                "schemas/known_layers.yaml:720",
+                "schemas/known_layers.yaml:721",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -2187,7 +2187,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pooling": Entry(
-        "schemas/known_layers.yaml:1715",
+        "schemas/known_layers.yaml:1718",
         (
             Way(
                 "bvlc/mapping.yaml:2193",
@@ -2277,7 +2277,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1723",
+                "schemas/known_layers.yaml:1726",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -2464,14 +2464,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="opencv-python-headless 4.14",
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1637",
+        "schemas/known_layers.yaml:1640",
         (
             Way(
-                "schemas/known_layers.yaml:1639",
+                "schemas/known_layers.yaml:1642",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1645",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -2481,20 +2481,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1396",
+        "schemas/known_layers.yaml:1399",
         (
             Way(
-                "schemas/known_layers.yaml:1398",
+                "schemas/known_layers.yaml:1401",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1402",
+                        "schemas/known_layers.yaml:1405",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1404",
+                        "schemas/known_layers.yaml:1407",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -2504,10 +2504,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "PriorBox": Entry(
-        "schemas/known_layers.yaml:1872",
+        "schemas/known_layers.yaml:1875",
         (
             Way(
-                "schemas/known_layers.yaml:1874",
+                "schemas/known_layers.yaml:1877",
                 rewrite="tops[0] = caffe.PriorBox(\n  bottoms[0], bottoms[1],\n  min_sizes=[float(int(size)) for size in min_size],\n  max_sizes=[float(int(size)) for size in max_size],\n  ratios=aspect_ratio,\n  flip=flip,\n  clip=clip,\n  variances=variance if len(variance) > 0 else [0.1],\n  image_size=image,\n  steps=steps,\n  offset=offset)",
                 let=(
                     ("image", "[img_h, img_w] if has(img_h) or has(img_w) else [img_size, img_size] if has(img_size) else ()"),
@@ -2515,27 +2515,27 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1880",
+                        "schemas/known_layers.yaml:1883",
                         "len(bottoms) == 2",
                         "two bottoms are due: the feature map and the image",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1882",
+                        "schemas/known_layers.yaml:1885",
                         "min(min_size) >= 1 and len(max_size) in (0, len(min_size))",
                         "min_size is due, and none or as many of max_size",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1884",
+                        "schemas/known_layers.yaml:1887",
                         "len(variance) in (0, 1, 4)",
                         "one variance is due, or four",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1886",
+                        "schemas/known_layers.yaml:1889",
                         "not (has(img_size) and (has(img_h) or has(img_w))) and all([size > 0 for size in image])",
                         "the image is img_size, or img_h and img_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1888",
+                        "schemas/known_layers.yaml:1891",
                         "not (has(step) and (has(step_h) or has(step_w))) and all([size > 0 for size in steps])",
                         "the step is step, or step_h and step_w",
                     ),
@@ -2567,14 +2567,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="opencv-python-headless 4.14",
     ),
     "PSROIPooling": Entry(
-        "schemas/known_layers.yaml:2040",
+        "schemas/known_layers.yaml:2043",
         (
             Way(
-                "schemas/known_layers.yaml:2042",
+                "schemas/known_layers.yaml:2045",
                 rewrite="tops[0] = caffe.PSROIPooling(*bottoms, output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2044",
+                        "schemas/known_layers.yaml:2047",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
@@ -2583,19 +2583,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2551",
+        "schemas/known_layers.yaml:2554",
         (
             Way(
-                "schemas/known_layers.yaml:2553",
+                "schemas/known_layers.yaml:2556",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2555",
+                        "schemas/known_layers.yaml:2558",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2556",
+                        "schemas/known_layers.yaml:2559",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),

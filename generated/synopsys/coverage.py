@@ -184,15 +184,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1727",
+                "schemas/known_layers.yaml:1730",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1727",
+                        "schemas/known_layers.yaml:1730",
                         "len(kernel_shape) == 2 and dilations == ones(2) and pads[:2] == pads[2:] and (count_include_pad == 1 or pads == zeros(4))",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1729",
+                        "schemas/known_layers.yaml:1732",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -331,12 +331,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.MaxUnpool": Entry(
-        "schemas/known_layers.yaml:3099",
+        "schemas/known_layers.yaml:3105",
         (
             Way(
-                "schemas/known_layers.yaml:3100",
+                "schemas/known_layers.yaml:3106",
                 layers=("Upsample",),
-                conditions=(Condition("schemas/known_layers.yaml:3100", "width == output.shape[3]"),),
+                conditions=(Condition("schemas/known_layers.yaml:3106", "width == output.shape[3]"),),
             ),
             Way(
                 "bvlc/mapping.yaml:333",
@@ -386,12 +386,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:261",
+        "schemas/known_layers.yaml:262",
         (
             Way(
-                "schemas/known_layers.yaml:262",
+                "schemas/known_layers.yaml:263",
                 layers=("Clip",),
-                conditions=(Condition("schemas/known_layers.yaml:262", "has(min) and has(max) and min <= max"),),
+                conditions=(Condition("schemas/known_layers.yaml:263", "has(min) and has(max) and min <= max"),),
             ),
             Way(
                 "bvlc/mapping.yaml:415",
@@ -469,11 +469,11 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:618",
+                "schemas/known_layers.yaml:619",
                 layers=("ConvolutionDepthwise",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:618",
+                        "schemas/known_layers.yaml:619",
                         "group > 1 and group == W.shape[0] and group == X.shape[1] and len(kernel_shape) == 2 and pads[:2] == pads[2:]",
                     ),
                 ),
@@ -551,14 +551,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:799",
+        "schemas/known_layers.yaml:800",
         (
             Way(
-                "schemas/known_layers.yaml:800",
+                "schemas/known_layers.yaml:801",
                 layers=("Div",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:800",
+                        "schemas/known_layers.yaml:801",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -741,14 +741,14 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("along", "axis_of(axis, data.rank)"),),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:882",
+        "schemas/known_layers.yaml:883",
         (
             Way(
-                "schemas/known_layers.yaml:883",
+                "schemas/known_layers.yaml:884",
                 layers=("Gemm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:883",
+                        "schemas/known_layers.yaml:884",
                         "has(C) and not is_constant(A) and not is_constant(B) and not is_constant(C) and C.shape == Y.shape",
                     ),
                 ),
@@ -871,9 +871,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "GRU": Entry("bvlc/mapping.yaml:800", (Way("bvlc/mapping.yaml:801", hook="unrolled"),)),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:917",
+        "schemas/known_layers.yaml:918",
         (
-            Way("schemas/known_layers.yaml:918", layers=("HardSigmoid",)),
+            Way("schemas/known_layers.yaml:919", layers=("HardSigmoid",)),
             Way("bvlc_master/mapping.yaml:11", layers=("Power", "Clip")),
             Way("bvlc/mapping.yaml:805", layers=("Power", "ReLU", "Power", "ReLU")),
         ),
@@ -904,14 +904,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "LayerNormalization": Entry(
-        "schemas/known_layers.yaml:1115",
+        "schemas/known_layers.yaml:1117",
         (
             Way(
-                "schemas/known_layers.yaml:1116",
+                "schemas/known_layers.yaml:1118",
                 layers=("LayerNorm",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1116",
+                        "schemas/known_layers.yaml:1118",
                         "axis in [1, 1 - X.rank] and is_constant(Scale)",
                     ),
                 ),
@@ -967,14 +967,14 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "LSTM": Entry("bvlc/mapping.yaml:945", (Way("bvlc/mapping.yaml:946", hook="lstm"),)),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1227",
+        "schemas/known_layers.yaml:1230",
         (
             Way(
-                "schemas/known_layers.yaml:1228",
+                "schemas/known_layers.yaml:1231",
                 layers=("MatMul",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1228",
+                        "schemas/known_layers.yaml:1231",
                         "not is_constant(A) and not is_constant(B) and A.rank == B.rank and A.shape[:A.rank - 2] == B.shape[:B.rank - 2]",
                     ),
                 ),
@@ -1044,14 +1044,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Max": Entry(
-        "schemas/known_layers.yaml:1264",
+        "schemas/known_layers.yaml:1267",
         (
             Way(
-                "schemas/known_layers.yaml:1265",
+                "schemas/known_layers.yaml:1268",
                 layers=("Maximum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1265",
+                        "schemas/known_layers.yaml:1268",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1152,15 +1152,15 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1743",
+                "schemas/known_layers.yaml:1746",
                 layers=("Pooling",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1743",
+                        "schemas/known_layers.yaml:1746",
                         "len(kernel_shape) == 2 and dilations == ones(2)",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1745",
+                        "schemas/known_layers.yaml:1748",
                         "window_count(X.shape[2:], kernel_shape, strides, pads[:2], ones(2)) == Y.shape[2:] and caffe_pool_size(X.shape[2:], kernel_shape, strides, pads[:2]) != Y.shape[2:]",
                         "Caffe's own number of windows is due",
                     ),
@@ -1268,14 +1268,14 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1104", "X.rank == 4", "MVN takes blobs of four axes"),),
     ),
     "Min": Entry(
-        "schemas/known_layers.yaml:1277",
+        "schemas/known_layers.yaml:1280",
         (
             Way(
-                "schemas/known_layers.yaml:1278",
+                "schemas/known_layers.yaml:1281",
                 layers=("Minimum",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1278",
+                        "schemas/known_layers.yaml:1281",
                         "len(data_0) == 2 and all([not is_constant(x) for x in data_0])",
                     ),
                 ),
@@ -1421,29 +1421,29 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1299",
+        "schemas/known_layers.yaml:1302",
         (
             Way(
-                "schemas/known_layers.yaml:1300",
+                "schemas/known_layers.yaml:1303",
                 layers=("MirrorPad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1300", 'mode in ["reflect", "edge"]'),
+                    Condition("schemas/known_layers.yaml:1303", 'mode in ["reflect", "edge"]'),
                     Condition(
-                        "schemas/known_layers.yaml:1304",
+                        "schemas/known_layers.yaml:1307",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1501",
+                "schemas/known_layers.yaml:1504",
                 layers=("Pad",),
                 let=(("each", "pad_pairs(pads, axes, data.rank)"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1501", 'mode == "constant"'),
+                    Condition("schemas/known_layers.yaml:1504", 'mode == "constant"'),
                     Condition(
-                        "schemas/known_layers.yaml:1505",
+                        "schemas/known_layers.yaml:1508",
                         "min([min(pair[0], pair[1]) for pair in each]) >= 0",
                         "nothing is cut off by padding",
                     ),
@@ -1546,12 +1546,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Reciprocal": Entry("bvlc/mapping.yaml:1278", (Way("bvlc/mapping.yaml:1279", layers=("Power",)),)),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:2061",
+        "schemas/known_layers.yaml:2064",
         (
             Way(
-                "schemas/known_layers.yaml:2062",
+                "schemas/known_layers.yaml:2065",
                 layers=("ReduceL1",),
-                conditions=(Condition("schemas/known_layers.yaml:2062", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2065", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1287",
@@ -1582,12 +1582,12 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("over", "reduced_axes(axes, data.rank, noop_with_empty_axes)"),),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:2125",
+        "schemas/known_layers.yaml:2128",
         (
             Way(
-                "schemas/known_layers.yaml:2126",
+                "schemas/known_layers.yaml:2129",
                 layers=("ReduceMax",),
-                conditions=(Condition("schemas/known_layers.yaml:2126", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2129", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1313",
@@ -1619,12 +1619,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1309", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:2141",
+        "schemas/known_layers.yaml:2144",
         (
             Way(
-                "schemas/known_layers.yaml:2142",
+                "schemas/known_layers.yaml:2145",
                 layers=("ReduceMean",),
-                conditions=(Condition("schemas/known_layers.yaml:2142", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2145", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1341",
@@ -1686,12 +1686,12 @@ OPS: Final[Mapping[str, Entry]] = {
         conditions=(Condition("bvlc/mapping.yaml:1337", "len(over) > 0", "there is nothing to reduce"),),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:2157",
+        "schemas/known_layers.yaml:2160",
         (
             Way(
-                "schemas/known_layers.yaml:2158",
+                "schemas/known_layers.yaml:2161",
                 layers=("ReduceMin",),
-                conditions=(Condition("schemas/known_layers.yaml:2158", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2161", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1371",
@@ -1700,12 +1700,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:2189",
+        "schemas/known_layers.yaml:2192",
         (
             Way(
-                "schemas/known_layers.yaml:2190",
+                "schemas/known_layers.yaml:2193",
                 layers=("ReduceSum",),
-                conditions=(Condition("schemas/known_layers.yaml:2190", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2193", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1378",
@@ -1824,17 +1824,17 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sigmoid": Entry("bvlc/mapping.yaml:1490", (Way("bvlc/mapping.yaml:1491", layers=("Sigmoid",)),)),
     "Slice": Entry(
-        "schemas/known_layers.yaml:2750",
+        "schemas/known_layers.yaml:2753",
         (
             Way(
-                "schemas/known_layers.yaml:2751",
+                "schemas/known_layers.yaml:2754",
                 layers=("StridedSlice",),
                 let=(
                     ("cut", "slice_axes(axes, len(starts))"),
                     ("stride", "steps_of(starts, steps)"),
                     ("first", "[n + data.shape[axis_of(a, data.rank)] if n < 0 else n for n, a in zip(starts, cut)]"),
                 ),
-                conditions=(Condition("schemas/known_layers.yaml:2755", "min(stride) > 0 and min(first) >= 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2758", "min(stride) > 0 and min(first) >= 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1504",
@@ -1897,9 +1897,9 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Softmax": Entry("bvlc/mapping.yaml:1548", (Way("bvlc/mapping.yaml:1549", layers=("Softmax",)),)),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2629",
+        "schemas/known_layers.yaml:2632",
         (
-            Way("schemas/known_layers.yaml:2629", layers=("Softplus",)),
+            Way("schemas/known_layers.yaml:2632", layers=("Softplus",)),
             Way("bvlc/mapping.yaml:1554", layers=("BNLL",)),
         ),
     ),
@@ -1915,12 +1915,12 @@ OPS: Final[Mapping[str, Entry]] = {
     ),
     "Sqrt": Entry("bvlc/mapping.yaml:1566", (Way("bvlc/mapping.yaml:1567", layers=("Power",)),)),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2712",
+        "schemas/known_layers.yaml:2715",
         (
             Way(
-                "schemas/known_layers.yaml:2713",
+                "schemas/known_layers.yaml:2716",
                 layers=("Squeeze",),
-                conditions=(Condition("schemas/known_layers.yaml:2713", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2716", "has(axes) and len(axes) > 0"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1572",
@@ -1929,14 +1929,14 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2768",
+        "schemas/known_layers.yaml:2771",
         (
             Way(
-                "schemas/known_layers.yaml:2769",
+                "schemas/known_layers.yaml:2772",
                 layers=("Sub",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2769",
+                        "schemas/known_layers.yaml:2772",
                         "not is_constant(A) and not is_constant(B) and A.shape != B.shape",
                     ),
                 ),
@@ -2050,12 +2050,12 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Transpose": Entry(
-        "schemas/known_layers.yaml:1646",
+        "schemas/known_layers.yaml:1649",
         (
             Way(
-                "schemas/known_layers.yaml:1647",
+                "schemas/known_layers.yaml:1650",
                 layers=("Permute",),
-                conditions=(Condition("schemas/known_layers.yaml:1647", "data.rank <= 4"),),
+                conditions=(Condition("schemas/known_layers.yaml:1650", "data.rank <= 4"),),
             ),
             Way(
                 "bvlc/mapping.yaml:1650",
@@ -2076,10 +2076,10 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("swap", "block_swap(data.shape, perm)"), ("steady", "perm[0] == 0")),
     ),
     "Unsqueeze": Entry(
-        "schemas/known_layers.yaml:817",
+        "schemas/known_layers.yaml:818",
         (
             Way(
-                "schemas/known_layers.yaml:818",
+                "schemas/known_layers.yaml:819",
                 layers=("ExpandDimsND",),
                 let=(("sorted", "normal_axes(axes, expanded.rank)"),),
             ),
@@ -2145,57 +2145,57 @@ OPS: Final[Mapping[str, Entry]] = {
         let=(("on", 'element_type("float32")'),),
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2832",
-        (Way("schemas/known_layers.yaml:2833", layers=("Swish",)),),
+        "schemas/known_layers.yaml:2837",
+        (Way("schemas/known_layers.yaml:2838", layers=("Swish",)),),
     ),
     "Atan": Entry(
         "schemas/known_layers.yaml:42",
         (Way("schemas/known_layers.yaml:42", layers=("Atan",)),),
     ),
     "Ceil": Entry(
-        "schemas/known_layers.yaml:236",
-        (Way("schemas/known_layers.yaml:236", layers=("Ceil",)),),
+        "schemas/known_layers.yaml:237",
+        (Way("schemas/known_layers.yaml:237", layers=("Ceil",)),),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:828",
-        (Way("schemas/known_layers.yaml:828", layers=("Floor",)),),
+        "schemas/known_layers.yaml:829",
+        (Way("schemas/known_layers.yaml:829", layers=("Floor",)),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:938",
-        (Way("schemas/known_layers.yaml:938", layers=("HardSwish",)),),
+        "schemas/known_layers.yaml:939",
+        (Way("schemas/known_layers.yaml:939", layers=("HardSwish",)),),
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:599",
+        "schemas/known_layers.yaml:600",
         (
             Way(
-                "schemas/known_layers.yaml:600",
+                "schemas/known_layers.yaml:601",
                 layers=("DepthToSpace",),
-                conditions=(Condition("schemas/known_layers.yaml:600", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:601", 'mode == "DCR"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:2297",
+                "schemas/known_layers.yaml:2300",
                 layers=("Reorg",),
-                conditions=(Condition("schemas/known_layers.yaml:2297", 'mode == "DCR"'),),
+                conditions=(Condition("schemas/known_layers.yaml:2300", 'mode == "DCR"'),),
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:2567",
-        (Way("schemas/known_layers.yaml:2567", layers=("Round",)),),
+        "schemas/known_layers.yaml:2570",
+        (Way("schemas/known_layers.yaml:2570", layers=("Round",)),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2622",
-        (Way("schemas/known_layers.yaml:2622", layers=("Sin",)),),
+        "schemas/known_layers.yaml:2625",
+        (Way("schemas/known_layers.yaml:2625", layers=("Sin",)),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2636",
-        (Way("schemas/known_layers.yaml:2636", layers=("Softsign",)),),
+        "schemas/known_layers.yaml:2639",
+        (Way("schemas/known_layers.yaml:2639", layers=("Softsign",)),),
     ),
     "Resize": Entry(
-        "schemas/known_layers.yaml:2418",
+        "schemas/known_layers.yaml:2421",
         (
             Way(
-                "schemas/known_layers.yaml:2419",
+                "schemas/known_layers.yaml:2422",
                 layers=("ResizeBilinear",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners"'),
@@ -2204,13 +2204,13 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2423",
+                        "schemas/known_layers.yaml:2426",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and antialias == 0 and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2462",
+                "schemas/known_layers.yaml:2465",
                 layers=("ResizeNearestNeighbor",),
                 let=(
                     ("aligned", 'coordinate_transformation_mode == "align_corners" and nearest_mode == "round_prefer_ceil"'),
@@ -2219,33 +2219,33 @@ OPS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2466",
+                        "schemas/known_layers.yaml:2469",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and (aligned or between or corner) and min(Y.shape[2:]) > 1',
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2947",
+                "schemas/known_layers.yaml:2953",
                 layers=("UpsampleDarknet",),
                 let=(("factor", "Y.shape[2] // X.shape[2]"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2947",
+                        "schemas/known_layers.yaml:2953",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "nearest" and repeats_whole(coordinate_transformation_mode, nearest_mode)',
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2951",
+                        "schemas/known_layers.yaml:2957",
                         "X.shape[2] * factor == Y.shape[2] and X.shape[3] * factor == Y.shape[3]",
                         "one whole factor for both axes",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:1067",
+                "schemas/known_layers.yaml:1069",
                 layers=("Interp",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1067",
+                        "schemas/known_layers.yaml:1069",
                         'X.rank == 4 and X.shape[1] == Y.shape[1] and mode == "linear" and coordinate_transformation_mode == "align_corners" and antialias == 0',
                     ),
                 ),
@@ -2253,19 +2253,19 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "caffe.ChannelShuffle": Entry(
-        "schemas/known_layers.yaml:2615",
-        (Way("schemas/known_layers.yaml:2615", layers=("ShuffleChannel",)),),
+        "schemas/known_layers.yaml:2618",
+        (Way("schemas/known_layers.yaml:2618", layers=("ShuffleChannel",)),),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1148",
+        "schemas/known_layers.yaml:1150",
         (
-            Way("schemas/known_layers.yaml:1149", layers=("LpNormalization",)),
+            Way("schemas/known_layers.yaml:1151", layers=("LpNormalization",)),
             Way(
-                "schemas/known_layers.yaml:1415",
+                "schemas/known_layers.yaml:1418",
                 layers=("Normalize",),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1415",
+                        "schemas/known_layers.yaml:1418",
                         "p == 2 and axis in [1, -3] and input.rank == 4",
                     ),
                 ),
@@ -2273,54 +2273,54 @@ OPS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2649",
-        (Way("schemas/known_layers.yaml:2650", layers=("SpaceToDepth",)),),
+        "schemas/known_layers.yaml:2652",
+        (Way("schemas/known_layers.yaml:2653", layers=("SpaceToDepth",)),),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:2173",
+        "schemas/known_layers.yaml:2176",
         (
             Way(
-                "schemas/known_layers.yaml:2174",
+                "schemas/known_layers.yaml:2177",
                 layers=("ReduceProd",),
-                conditions=(Condition("schemas/known_layers.yaml:2174", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2177", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "Selu": Entry(
-        "schemas/known_layers.yaml:2593",
-        (Way("schemas/known_layers.yaml:2594", layers=("SeLU",)),),
+        "schemas/known_layers.yaml:2596",
+        (Way("schemas/known_layers.yaml:2597", layers=("SeLU",)),),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2077",
+        "schemas/known_layers.yaml:2080",
         (
             Way(
-                "schemas/known_layers.yaml:2078",
+                "schemas/known_layers.yaml:2081",
                 layers=("ReduceL2",),
-                conditions=(Condition("schemas/known_layers.yaml:2078", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2081", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ReduceLogSumExp": Entry(
-        "schemas/known_layers.yaml:2109",
+        "schemas/known_layers.yaml:2112",
         (
             Way(
-                "schemas/known_layers.yaml:2110",
+                "schemas/known_layers.yaml:2113",
                 layers=("ReduceLogsumexp",),
-                conditions=(Condition("schemas/known_layers.yaml:2110", "has(axes) and len(axes) > 0"),),
+                conditions=(Condition("schemas/known_layers.yaml:2113", "has(axes) and len(axes) > 0"),),
             ),
         ),
     ),
     "ThresholdedRelu": Entry(
-        "schemas/known_layers.yaml:2844",
-        (Way("schemas/known_layers.yaml:2845", layers=("ThresholdedReLU",)),),
+        "schemas/known_layers.yaml:2849",
+        (Way("schemas/known_layers.yaml:2850", layers=("ThresholdedReLU",)),),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:1132",
-        (Way("schemas/known_layers.yaml:1133", layers=("LogSoftmax",)),),
+        "schemas/known_layers.yaml:1134",
+        (Way("schemas/known_layers.yaml:1135", layers=("LogSoftmax",)),),
     ),
     "MaxRoiPool": Entry(
-        "schemas/known_layers.yaml:2559",
-        (Way("schemas/known_layers.yaml:2560", layers=("ROIPooling",)),),
+        "schemas/known_layers.yaml:2562",
+        (Way("schemas/known_layers.yaml:2563", layers=("ROIPooling",)),),
     ),
     "caffe.PriorBox": Entry(
         "synopsys/mapping.yaml:203",
@@ -2620,10 +2620,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Dropout": Entry(
-        "schemas/known_layers.yaml:718",
+        "schemas/known_layers.yaml:719",
         (
             Way(
-                "schemas/known_layers.yaml:720",
+                "schemas/known_layers.yaml:721",
                 rewrite="tops[0] = Identity(bottom) if scale_train else Mul(bottom, 1 - dropout_ratio)",
             ),
         ),
@@ -3091,7 +3091,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 "a window lies outside the input (Caffe yields -FLT_MAX or NaN there)",
             ),
             Condition(
-                "schemas/known_layers.yaml:1723",
+                "schemas/known_layers.yaml:1726",
                 'not has(round_mode) or not has(ceil_mode) or (round_mode == "FLOOR") != ceil_mode',
                 "round_mode and ceil_mode say different things",
             ),
@@ -3347,23 +3347,23 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="Caffe 1.0",
     ),
     "Swish": Entry(
-        "schemas/known_layers.yaml:2825",
-        (Way("schemas/known_layers.yaml:2828", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
+        "schemas/known_layers.yaml:2830",
+        (Way("schemas/known_layers.yaml:2833", rewrite="tops[0] = Swish(bottom, alpha=beta)"),),
         witness="kendryte-caffe",
     ),
     "Clip": Entry(
-        "schemas/known_layers.yaml:249",
+        "schemas/known_layers.yaml:250",
         (
             Way(
-                "schemas/known_layers.yaml:252",
+                "schemas/known_layers.yaml:253",
                 rewrite="tops[0] = Clip(bottom, min=min, max=max)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:254",
+                        "schemas/known_layers.yaml:255",
                         "has(min) and has(max)",
                         "min and max are due",
                     ),
-                    Condition("schemas/known_layers.yaml:255", "min <= max", "min is more than max"),
+                    Condition("schemas/known_layers.yaml:256", "min <= max", "min is more than max"),
                 ),
             ),
         ),
@@ -3386,14 +3386,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         (Way("schemas/known_layers.yaml:41", rewrite="tops[0] = Atan(bottom)"),),
     ),
     "Ceil": Entry(
-        "schemas/known_layers.yaml:234",
-        (Way("schemas/known_layers.yaml:235", rewrite="tops[0] = Ceil(bottom)"),),
+        "schemas/known_layers.yaml:235",
+        (Way("schemas/known_layers.yaml:236", rewrite="tops[0] = Ceil(bottom)"),),
     ),
     "ConvolutionDepthwise": Entry(
-        "schemas/known_layers.yaml:608",
+        "schemas/known_layers.yaml:609",
         (
             Way(
-                "schemas/known_layers.yaml:611",
+                "schemas/known_layers.yaml:612",
                 rewrite="x = bottom if lead == 1 else Reshape(bottom, shape=[-1] + bottom.shape[lead:])\nW = in_shape(blobs[0], [num_output, bottom.shape[lead] // group] + k)\nB = in_shape(blobs[1], [num_output]) if bias_term else none\ny = Conv(x, W, B, kernel_shape=k, strides=s, pads=p + p, dilations=d, group=group)\ntops[0] = y if lead == 1 else Reshape(y, shape=bottom.shape[:lead] + y.shape[1:])",
                 let=(
                     ("lead", "axis_of(axis, bottom.rank)"),
@@ -3431,7 +3431,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                         "the window is larger than the bottom",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:615",
+                        "schemas/known_layers.yaml:616",
                         "num_output == bottom.shape[lead]",
                         "there are as many outputs as inputs",
                     ),
@@ -3440,35 +3440,35 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Div": Entry(
-        "schemas/known_layers.yaml:793",
+        "schemas/known_layers.yaml:794",
         (
             Way(
-                "schemas/known_layers.yaml:795",
+                "schemas/known_layers.yaml:796",
                 rewrite="tops[0] = Div(bottoms[0], bottoms[1])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:796", "len(bottoms) == 2", "two bottoms are due"),
+                    Condition("schemas/known_layers.yaml:797", "len(bottoms) == 2", "two bottoms are due"),
                 ),
             ),
         ),
     ),
     "Floor": Entry(
-        "schemas/known_layers.yaml:826",
-        (Way("schemas/known_layers.yaml:827", rewrite="tops[0] = Floor(bottom)"),),
+        "schemas/known_layers.yaml:827",
+        (Way("schemas/known_layers.yaml:828", rewrite="tops[0] = Floor(bottom)"),),
     ),
     "HardSwish": Entry(
-        "schemas/known_layers.yaml:935",
-        (Way("schemas/known_layers.yaml:937", rewrite="tops[0] = HardSwish(bottom)"),),
+        "schemas/known_layers.yaml:936",
+        (Way("schemas/known_layers.yaml:938", rewrite="tops[0] = HardSwish(bottom)"),),
         witness="brocolli-caffe",
     ),
     "Maximum": Entry(
-        "schemas/known_layers.yaml:1258",
+        "schemas/known_layers.yaml:1261",
         (
             Way(
-                "schemas/known_layers.yaml:1260",
+                "schemas/known_layers.yaml:1263",
                 rewrite="tops[0] = Max(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1261",
+                        "schemas/known_layers.yaml:1264",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3477,14 +3477,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Minimum": Entry(
-        "schemas/known_layers.yaml:1271",
+        "schemas/known_layers.yaml:1274",
         (
             Way(
-                "schemas/known_layers.yaml:1273",
+                "schemas/known_layers.yaml:1276",
                 rewrite="tops[0] = Min(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1274",
+                        "schemas/known_layers.yaml:1277",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3493,20 +3493,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Reorg": Entry(
-        "schemas/known_layers.yaml:2274",
+        "schemas/known_layers.yaml:2277",
         (
             Way(
-                "schemas/known_layers.yaml:2287",
+                "schemas/known_layers.yaml:2290",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=s)",
-                conditions=(Condition("schemas/known_layers.yaml:2287", "reverse"),),
+                conditions=(Condition("schemas/known_layers.yaml:2290", "reverse"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2289",
+                "schemas/known_layers.yaml:2292",
                 rewrite="view = Reshape(bottom, shape=[0, c // (s * s), h * s, w * s])\ntops[0] = Reshape(SpaceToDepth(view, blocksize=s), shape=[0, c * s * s, h // s, w // s])",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:2289", "not reverse"),
+                    Condition("schemas/known_layers.yaml:2292", "not reverse"),
                     Condition(
-                        "schemas/known_layers.yaml:2291",
+                        "schemas/known_layers.yaml:2294",
                         "h % s == 0 and w % s == 0",
                         "stride does not divide the sizes",
                     ),
@@ -3520,44 +3520,44 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ("s", "stride"),
         ),
         conditions=(
-            Condition("schemas/known_layers.yaml:2278", "stride > 0", "stride is due"),
+            Condition("schemas/known_layers.yaml:2281", "stride > 0", "stride is due"),
             Condition(
-                "schemas/known_layers.yaml:2279",
+                "schemas/known_layers.yaml:2282",
                 "bottom.rank == 4",
                 "blobs of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:2280",
+                "schemas/known_layers.yaml:2283",
                 "c % (s * s) == 0",
                 "stride does not divide the channels",
             ),
         ),
     ),
     "Round": Entry(
-        "schemas/known_layers.yaml:2565",
-        (Way("schemas/known_layers.yaml:2566", rewrite="tops[0] = Round(bottom)"),),
+        "schemas/known_layers.yaml:2568",
+        (Way("schemas/known_layers.yaml:2569", rewrite="tops[0] = Round(bottom)"),),
     ),
     "Sin": Entry(
-        "schemas/known_layers.yaml:2620",
-        (Way("schemas/known_layers.yaml:2621", rewrite="tops[0] = Sin(bottom)"),),
+        "schemas/known_layers.yaml:2623",
+        (Way("schemas/known_layers.yaml:2624", rewrite="tops[0] = Sin(bottom)"),),
     ),
     "Softplus": Entry(
-        "schemas/known_layers.yaml:2627",
-        (Way("schemas/known_layers.yaml:2628", rewrite="tops[0] = Softplus(bottom)"),),
+        "schemas/known_layers.yaml:2630",
+        (Way("schemas/known_layers.yaml:2631", rewrite="tops[0] = Softplus(bottom)"),),
     ),
     "Softsign": Entry(
-        "schemas/known_layers.yaml:2634",
-        (Way("schemas/known_layers.yaml:2635", rewrite="tops[0] = Softsign(bottom)"),),
+        "schemas/known_layers.yaml:2637",
+        (Way("schemas/known_layers.yaml:2638", rewrite="tops[0] = Softsign(bottom)"),),
     ),
     "Sub": Entry(
-        "schemas/known_layers.yaml:2762",
+        "schemas/known_layers.yaml:2765",
         (
             Way(
-                "schemas/known_layers.yaml:2764",
+                "schemas/known_layers.yaml:2767",
                 rewrite="tops[0] = Sub(bottoms[0], bottoms[1])",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2765",
+                        "schemas/known_layers.yaml:2768",
                         "len(bottoms) == 2",
                         "two bottoms are due",
                     ),
@@ -3566,17 +3566,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Correlation": Entry(
-        "schemas/known_layers.yaml:393",
+        "schemas/known_layers.yaml:394",
         (
             Way(
-                "schemas/known_layers.yaml:410",
+                "schemas/known_layers.yaml:411",
                 rewrite="a = Slice(Pad(bottoms[0], pads=[0, 0, pad, pad, 0, 0, pad, pad]), starts=[most, most], ends=ends, axes=[2, 3])\nb = Pad(bottoms[1], pads=[0, 0, pad, pad, 0, 0, pad, pad])\nfound = Concat(*[ReduceMean(Mul(a, Slice(b, starts=[most + y, most + x], ends=[ends[0] + y, ends[1] + x], axes=[2, 3])), axes=[1], keepdims=1) for y, x in zip(rows, columns)], axis=1)\ntops[0] = AveragePool(found, kernel_shape=[kernel_size, kernel_size], strides=[stride_1, stride_1])",
-                conditions=(Condition("schemas/known_layers.yaml:410", 'correlation_type == "MULTIPLY"'),),
+                conditions=(Condition("schemas/known_layers.yaml:411", 'correlation_type == "MULTIPLY"'),),
             ),
             Way(
-                "schemas/known_layers.yaml:416",
+                "schemas/known_layers.yaml:417",
                 rewrite="a = Slice(Pad(bottoms[0], pads=[0, 0, pad, pad, 0, 0, pad, pad]), starts=[most, most], ends=ends, axes=[2, 3])\nb = Pad(bottoms[1], pads=[0, 0, pad, pad, 0, 0, pad, pad])\nfound = Concat(*[ReduceMean(Abs(Sub(a, Slice(b, starts=[most + y, most + x], ends=[ends[0] + y, ends[1] + x], axes=[2, 3]))), axes=[1], keepdims=1) for y, x in zip(rows, columns)], axis=1)\ntops[0] = AveragePool(found, kernel_shape=[kernel_size, kernel_size], strides=[stride_1, stride_1])",
-                conditions=(Condition("schemas/known_layers.yaml:416", 'correlation_type == "SUBTRACT"'),),
+                conditions=(Condition("schemas/known_layers.yaml:417", 'correlation_type == "SUBTRACT"'),),
             ),
         ),
         otherwise="MULTIPLY or SUBTRACT",
@@ -3591,37 +3591,37 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:404",
+                "schemas/known_layers.yaml:405",
                 "len(bottoms) == 2 and bottoms[0].rank == 4 and bottoms[0].shape == bottoms[1].shape",
                 "two bottoms of one shape of four axes are due",
             ),
             Condition(
-                "schemas/known_layers.yaml:405",
+                "schemas/known_layers.yaml:406",
                 "has(kernel_size) and has(max_displacement) and kernel_size % 2 == 1",
                 "max_displacement is due, and an odd kernel_size",
             ),
             Condition(
-                "schemas/known_layers.yaml:406",
+                "schemas/known_layers.yaml:407",
                 "stride_1 > 0 and stride_2 > 0",
                 "strides must be positive",
             ),
             Condition(
-                "schemas/known_layers.yaml:407",
+                "schemas/known_layers.yaml:408",
                 "not do_abs and single_direction == 0",
                 "do_abs and single_direction are not known",
             ),
             Condition(
-                "schemas/known_layers.yaml:408",
+                "schemas/known_layers.yaml:409",
                 "min(sizes) - 2 * most >= kernel_size",
                 "windows and displacements do not fit into the bottoms",
             ),
         ),
     ),
     "Interp": Entry(
-        "schemas/known_layers.yaml:1045",
+        "schemas/known_layers.yaml:1047",
         (
             Way(
-                "schemas/known_layers.yaml:1047",
+                "schemas/known_layers.yaml:1049",
                 rewrite='part = Slice(bottom, starts=[-pad_beg, -pad_beg], ends=add(bottom.shape[2:], [pad_end, pad_end]), axes=[2, 3]) if pad_beg + pad_end < 0 else bottom\ntops[0] = Resize(part, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners")',
                 let=(
                     ("each", "[n + pad_beg + pad_end for n in bottom.shape[2:]]"),
@@ -3631,32 +3631,32 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1056",
+                        "schemas/known_layers.yaml:1058",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1057",
+                        "schemas/known_layers.yaml:1059",
                         "pad_beg <= 0 and pad_end <= 0",
                         "pads crop the blob and are not positive",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1058",
+                        "schemas/known_layers.yaml:1060",
                         "align_corners",
                         "align_corners must be true",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1059",
+                        "schemas/known_layers.yaml:1061",
                         "full_zoom_factor == 1 and shrink_factor > 0 and zoom_factor > 0",
                         "full_zoom_factor is not known",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1060",
+                        "schemas/known_layers.yaml:1062",
                         "has(zoom_factor) or has(shrink_factor) or has(height) and has(width)",
                         "a size or a factor is due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1061",
+                        "schemas/known_layers.yaml:1063",
                         "min(sizes) > 0",
                         "the size must be positive",
                     ),
@@ -3666,15 +3666,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "ShuffleChannel": Entry(
-        "schemas/known_layers.yaml:2602",
+        "schemas/known_layers.yaml:2605",
         (
             Way(
-                "schemas/known_layers.yaml:2604",
+                "schemas/known_layers.yaml:2607",
                 rewrite="groups = Reshape(bottom, shape=[0, group, c // group, product(behind)])\ntops[0] = Reshape(Transpose(groups, perm=[0, 2, 1, 3]), shape=[0, c] + behind)",
                 let=(("c", "bottom.shape[1]"), ("behind", "bottom.shape[2:]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2610",
+                        "schemas/known_layers.yaml:2613",
                         "group > 0 and c % group == 0",
                         "group does not divide the channels",
                     ),
@@ -3684,10 +3684,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="tpu_mlir",
     ),
     "Upsample": Entry(
-        "schemas/known_layers.yaml:3084",
+        "schemas/known_layers.yaml:3090",
         (
             Way(
-                "schemas/known_layers.yaml:3086",
+                "schemas/known_layers.yaml:3092",
                 rewrite='places = Cast(Reshape(bottoms[1], shape=[0, 0, -1]), to=element_type("int64"))\nflat = ScatterElements(full(bottoms[0].shape[:2] + [product(sizes)], 0.0), places, Reshape(bottoms[0], shape=[0, 0, -1]), axis=2)\ntops[0] = Reshape(flat, shape=[0, 0] + sizes)',
                 let=(
                     ("factors", "[scale_h, scale_w] if has(scale_h) and has(scale_w) else [scale, scale]"),
@@ -3696,17 +3696,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:3087",
+                        "schemas/known_layers.yaml:3093",
                         "len(bottoms) == 2 and bottoms[0].rank == 4",
                         "two bottoms are due: values, and the places of a pool's maxima",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3088",
+                        "schemas/known_layers.yaml:3094",
                         "min(sizes) > 0",
                         "a size is due: upsample_h and upsample_w, scale, or scale_h and scale_w",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:3089",
+                        "schemas/known_layers.yaml:3095",
                         "not (pad_out_h or pad_out_w) or factors == [2, 2]",
                         "pads at the end need a scale of 2",
                     ),
@@ -3715,14 +3715,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Permute": Entry(
-        "schemas/known_layers.yaml:1637",
+        "schemas/known_layers.yaml:1640",
         (
             Way(
-                "schemas/known_layers.yaml:1639",
+                "schemas/known_layers.yaml:1642",
                 rewrite="tops[0] = Transpose(bottom, perm=all_axes(order, bottom.rank))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1642",
+                        "schemas/known_layers.yaml:1645",
                         "all([axis < bottom.rank for axis in order])",
                         "an axis lies outside the blob",
                     ),
@@ -3732,20 +3732,20 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "Normalize": Entry(
-        "schemas/known_layers.yaml:1396",
+        "schemas/known_layers.yaml:1399",
         (
             Way(
-                "schemas/known_layers.yaml:1398",
+                "schemas/known_layers.yaml:1401",
                 rewrite="total = Sqrt(Add(ReduceSumSquare(bottom, axes=axes, keepdims=1), eps))\nfactor = in_shape(blobs[0], () if channel_shared else [c])\ntops[0] = Mul(Div(bottom, total), reshape(factor, [1] if channel_shared else [c, 1, 1]))",
                 let=(("c", "bottom.shape[1]"), ("axes", "[1, 2, 3] if across_spatial else [1]")),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1402",
+                        "schemas/known_layers.yaml:1405",
                         "bottom.rank == 4",
                         "blobs of four axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1404",
+                        "schemas/known_layers.yaml:1407",
                         "add_eps_before_sqrt",
                         "add_eps_before_sqrt must be true",
                     ),
@@ -3755,14 +3755,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         witness="brocolli-caffe",
     ),
     "DepthToSpace": Entry(
-        "schemas/known_layers.yaml:593",
+        "schemas/known_layers.yaml:594",
         (
             Way(
-                "schemas/known_layers.yaml:595",
+                "schemas/known_layers.yaml:596",
                 rewrite="tops[0] = DepthToSpace(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:596",
+                        "schemas/known_layers.yaml:597",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3771,15 +3771,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "UpsampleDarknet": Entry(
-        "schemas/known_layers.yaml:2938",
+        "schemas/known_layers.yaml:2944",
         (
             Way(
-                "schemas/known_layers.yaml:2940",
+                "schemas/known_layers.yaml:2946",
                 rewrite='tops[0] = Resize(bottom, scales=[1.0, 1.0, s, s], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 let=(("s", "float(stride)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2941",
+                        "schemas/known_layers.yaml:2947",
                         "bottom.rank == 4 and stride > 0",
                         "a positive stride and a blob of four axes are due",
                     ),
@@ -3788,24 +3788,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeNearestNeighbor": Entry(
-        "schemas/known_layers.yaml:2444",
+        "schemas/known_layers.yaml:2447",
         (
             Way(
-                "schemas/known_layers.yaml:2454",
+                "schemas/known_layers.yaml:2457",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:2454", "align_corners"),),
+                conditions=(Condition("schemas/known_layers.yaml:2457", "align_corners"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2456",
+                "schemas/known_layers.yaml:2459",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil")',
-                conditions=(Condition("schemas/known_layers.yaml:2456", "half_pixel_centers"),),
+                conditions=(Condition("schemas/known_layers.yaml:2459", "half_pixel_centers"),),
             ),
             Way(
-                "schemas/known_layers.yaml:2458",
+                "schemas/known_layers.yaml:2461",
                 rewrite='tops[0] = Resize(bottom, axes=[first, first + 1], sizes=sizes, mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2458",
+                        "schemas/known_layers.yaml:2461",
                         "not align_corners and not half_pixel_centers",
                     ),
                 ),
@@ -3817,31 +3817,31 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2447",
+                "schemas/known_layers.yaml:2450",
                 'bottom.rank == 4 and (data_format == "NCHW" or data_format == "NHWC")',
                 "data_format must be NCHW or NHWC, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:2448",
+                "schemas/known_layers.yaml:2451",
                 "not (align_corners and half_pixel_centers)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:2449",
+                "schemas/known_layers.yaml:2452",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "SpaceToDepth": Entry(
-        "schemas/known_layers.yaml:2643",
+        "schemas/known_layers.yaml:2646",
         (
             Way(
-                "schemas/known_layers.yaml:2645",
+                "schemas/known_layers.yaml:2648",
                 rewrite="tops[0] = SpaceToDepth(bottom, blocksize=block_size)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2646",
+                        "schemas/known_layers.yaml:2649",
                         'data_format == "NCHW"',
                         "data_format must be NCHW, the order of Caffe's blobs",
                     ),
@@ -3850,10 +3850,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Pad": Entry(
-        "schemas/known_layers.yaml:1491",
+        "schemas/known_layers.yaml:1494",
         (
             Way(
-                "schemas/known_layers.yaml:1493",
+                "schemas/known_layers.yaml:1496",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -3861,7 +3861,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1494",
+                        "schemas/known_layers.yaml:1497",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
@@ -3870,15 +3870,15 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Stack": Entry(
-        "schemas/known_layers.yaml:2722",
+        "schemas/known_layers.yaml:2725",
         (
             Way(
-                "schemas/known_layers.yaml:2724",
+                "schemas/known_layers.yaml:2727",
                 rewrite="tops[0] = Concat(*[Unsqueeze(b, axes=[along]) for b in bottoms], axis=along)",
                 let=(("along", "axis_of(axis, bottoms[0].rank + 1)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2725",
+                        "schemas/known_layers.yaml:2728",
                         "all([b.shape == bottoms[0].shape for b in bottoms])",
                         "all bottoms have one shape",
                     ),
@@ -3887,24 +3887,24 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ResizeBilinear": Entry(
-        "schemas/known_layers.yaml:2403",
+        "schemas/known_layers.yaml:2406",
         (
             Way(
-                "schemas/known_layers.yaml:2413",
+                "schemas/known_layers.yaml:2416",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="align_corners" if align_corners else "half_pixel")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2413",
+                        "schemas/known_layers.yaml:2416",
                         "align_corners or half_pixel_centers or pytorch_half_pixel",
                     ),
                 ),
             ),
             Way(
-                "schemas/known_layers.yaml:2415",
+                "schemas/known_layers.yaml:2418",
                 rewrite='tops[0] = Resize(bottom, axes=[2, 3], sizes=sizes, mode="linear", coordinate_transformation_mode="asymmetric")',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2415",
+                        "schemas/known_layers.yaml:2418",
                         "not align_corners and not half_pixel_centers and not pytorch_half_pixel",
                     ),
                 ),
@@ -3915,91 +3915,91 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
         conditions=(
             Condition(
-                "schemas/known_layers.yaml:2406",
+                "schemas/known_layers.yaml:2409",
                 'bottom.rank == 4 and data_format == "NCHW"',
                 "data_format must be NCHW, the order of Caffe's blobs, of four axes",
             ),
             Condition(
-                "schemas/known_layers.yaml:2407",
+                "schemas/known_layers.yaml:2410",
                 "not (align_corners and half_pixel_centers or align_corners and pytorch_half_pixel or half_pixel_centers and pytorch_half_pixel)",
                 "pixels are placed in one way",
             ),
             Condition(
-                "schemas/known_layers.yaml:2409",
+                "schemas/known_layers.yaml:2412",
                 "min(sizes) > 1",
                 "a side of at least two elements is due",
             ),
         ),
     ),
     "ReduceSum": Entry(
-        "schemas/known_layers.yaml:2183",
+        "schemas/known_layers.yaml:2186",
         (
             Way(
-                "schemas/known_layers.yaml:2185",
+                "schemas/known_layers.yaml:2188",
                 rewrite="tops[0] = ReduceSum(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2186", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2189", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMax": Entry(
-        "schemas/known_layers.yaml:2119",
+        "schemas/known_layers.yaml:2122",
         (
             Way(
-                "schemas/known_layers.yaml:2121",
+                "schemas/known_layers.yaml:2124",
                 rewrite="tops[0] = ReduceMax(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2122", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2125", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMin": Entry(
-        "schemas/known_layers.yaml:2151",
+        "schemas/known_layers.yaml:2154",
         (
             Way(
-                "schemas/known_layers.yaml:2153",
+                "schemas/known_layers.yaml:2156",
                 rewrite="tops[0] = ReduceMin(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2154", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2157", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceProd": Entry(
-        "schemas/known_layers.yaml:2167",
+        "schemas/known_layers.yaml:2170",
         (
             Way(
-                "schemas/known_layers.yaml:2169",
+                "schemas/known_layers.yaml:2172",
                 rewrite="tops[0] = ReduceProd(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2170", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2173", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "ReduceMean": Entry(
-        "schemas/known_layers.yaml:2135",
+        "schemas/known_layers.yaml:2138",
         (
             Way(
-                "schemas/known_layers.yaml:2137",
+                "schemas/known_layers.yaml:2140",
                 rewrite="tops[0] = ReduceMean(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2138", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2141", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "SeLU": Entry(
-        "schemas/known_layers.yaml:2589",
+        "schemas/known_layers.yaml:2592",
         (
             Way(
-                "schemas/known_layers.yaml:2591",
+                "schemas/known_layers.yaml:2594",
                 rewrite="tops[0] = Selu(bottom, alpha=alpha, gamma=lambda_)",
             ),
         ),
     ),
     "Unstack": Entry(
-        "schemas/known_layers.yaml:2881",
+        "schemas/known_layers.yaml:2887",
         (
             Way(
-                "schemas/known_layers.yaml:2883",
+                "schemas/known_layers.yaml:2889",
                 rewrite="tops = [Squeeze(Slice(bottom, starts=[i], ends=[i + 1], axes=[along]), axes=[along]) for i in range(len(tops))]",
                 let=(("along", "axis_of(axis, bottom.rank)"),),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2886",
+                        "schemas/known_layers.yaml:2892",
                         "num in [0, bottom.shape[along]] and len(tops) == bottom.shape[along]",
                         "there is a top for each place along the axis",
                     ),
@@ -4008,10 +4008,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "MirrorPad": Entry(
-        "schemas/known_layers.yaml:1287",
+        "schemas/known_layers.yaml:1290",
         (
             Way(
-                "schemas/known_layers.yaml:1289",
+                "schemas/known_layers.yaml:1292",
                 rewrite="tops[0] = Pad(bottom, pads=begins + ends, mode=how, constant_value=constant_values)",
                 let=(
                     ("begins", "[paddings[2 * i] for i in range(bottom.rank)]"),
@@ -4020,17 +4020,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1290",
+                        "schemas/known_layers.yaml:1293",
                         "len(paddings) == 2 * bottom.rank",
                         "paddings has a beginning and an end for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1291",
+                        "schemas/known_layers.yaml:1294",
                         'mode in ["CONSTANT", "REFLECT", "EDGE"]',
                         "mode is CONSTANT, REFLECT or EDGE",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1292",
+                        "schemas/known_layers.yaml:1295",
                         'mode == "CONSTANT" or constant_values == 0',
                         "constant_values is for CONSTANT",
                     ),
@@ -4039,16 +4039,16 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ExpandDimsND": Entry(
-        "schemas/known_layers.yaml:808",
+        "schemas/known_layers.yaml:809",
         (
             Way(
-                "schemas/known_layers.yaml:810",
+                "schemas/known_layers.yaml:811",
                 rewrite="tops[0] = Unsqueeze(bottom, axes=add(places, [i for i in range(len(places))]))",
                 let=(("places", "[a if a >= 0 else a + bottom.rank + 1 for a in axis]"),),
                 conditions=(
-                    Condition("schemas/known_layers.yaml:811", "len(axis) > 0", "axis is due"),
+                    Condition("schemas/known_layers.yaml:812", "len(axis) > 0", "axis is due"),
                     Condition(
-                        "schemas/known_layers.yaml:812",
+                        "schemas/known_layers.yaml:813",
                         "all([places[i] <= places[i + 1] for i in range(len(places) - 1)])",
                         "axis must rise",
                     ),
@@ -4057,29 +4057,29 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Squeeze": Entry(
-        "schemas/known_layers.yaml:2706",
+        "schemas/known_layers.yaml:2709",
         (
             Way(
-                "schemas/known_layers.yaml:2708",
+                "schemas/known_layers.yaml:2711",
                 rewrite="tops[0] = Squeeze(bottom, axes=axis)",
-                conditions=(Condition("schemas/known_layers.yaml:2709", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2712", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "StridedSlice": Entry(
-        "schemas/known_layers.yaml:2743",
+        "schemas/known_layers.yaml:2746",
         (
             Way(
-                "schemas/known_layers.yaml:2745",
+                "schemas/known_layers.yaml:2748",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=end, axes=axes, steps=strides if len(strides) > 0 else ones(len(axes)))",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2746",
+                        "schemas/known_layers.yaml:2749",
                         "len(axes) > 0 and len(begin) == len(axes) and len(end) == len(axes) and len(strides) in [0, len(axes)]",
                         "axes is due, and for each begin, end and strides; TensorFlow's form without axes is not read",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2747",
+                        "schemas/known_layers.yaml:2750",
                         "min(begin) >= 0",
                         "begin is counted from the front",
                     ),
@@ -4088,22 +4088,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Piece": Entry(
-        "schemas/known_layers.yaml:1656",
+        "schemas/known_layers.yaml:1659",
         (
             Way(
-                "schemas/known_layers.yaml:1658",
+                "schemas/known_layers.yaml:1661",
                 rewrite="tops[0] = Slice(bottom, starts=begin, ends=ends, axes=[i for i in range(bottom.rank)])",
                 let=(
                     ("ends", "[b + n if n > 0 else whole for b, n, whole in zip(begin, size, bottom.shape)]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1659",
+                        "schemas/known_layers.yaml:1662",
                         "len(begin) == bottom.rank and len(size) == bottom.rank",
                         "begin and size are due for each axis",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1660",
+                        "schemas/known_layers.yaml:1663",
                         "min(begin) >= 0 and all([n > 0 or n == -1 for n in size])",
                         "begin is not negative, size is positive, or -1 for all that is left",
                     ),
@@ -4112,10 +4112,10 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "Gemm": Entry(
-        "schemas/known_layers.yaml:870",
+        "schemas/known_layers.yaml:871",
         (
             Way(
-                "schemas/known_layers.yaml:872",
+                "schemas/known_layers.yaml:873",
                 rewrite="tops[0] = Gemm(bottoms[0], bottoms[1], bottoms[2], alpha=alpha, beta=beta, transA=transA, transB=transB)",
                 let=(
                     ("rows", "bottoms[0].shape[1] if transA == 1 else bottoms[0].shape[0]"),
@@ -4123,17 +4123,17 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:876",
+                        "schemas/known_layers.yaml:877",
                         "len(bottoms) == 3 and bottoms[0].rank == 2 and bottoms[1].rank == 2",
                         "two matrices and what is added are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:877",
+                        "schemas/known_layers.yaml:878",
                         "transA <= 1 and transB <= 1",
                         "transA and transB are 0 or 1",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:878",
+                        "schemas/known_layers.yaml:879",
                         "bottoms[2].shape in [[rows, columns], [rows, 1], [1, columns], [1]]",
                         "what is added has the shape of the product, one of its sides, or is one number",
                     ),
@@ -4142,95 +4142,95 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ReduceL1": Entry(
-        "schemas/known_layers.yaml:2055",
+        "schemas/known_layers.yaml:2058",
         (
             Way(
-                "schemas/known_layers.yaml:2057",
+                "schemas/known_layers.yaml:2060",
                 rewrite="tops[0] = ReduceL1(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2058", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2061", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceL2": Entry(
-        "schemas/known_layers.yaml:2071",
+        "schemas/known_layers.yaml:2074",
         (
             Way(
-                "schemas/known_layers.yaml:2073",
+                "schemas/known_layers.yaml:2076",
                 rewrite="tops[0] = ReduceL2(bottom, axes=axes, keepdims=1 if keepdims == 1 else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2074", "len(axes) > 0", "axes is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2077", "len(axes) > 0", "axes is due"),),
             ),
         ),
     ),
     "ReduceLogsumexp": Entry(
-        "schemas/known_layers.yaml:2103",
+        "schemas/known_layers.yaml:2106",
         (
             Way(
-                "schemas/known_layers.yaml:2105",
+                "schemas/known_layers.yaml:2108",
                 rewrite="tops[0] = ReduceLogSumExp(bottom, axes=axis, keepdims=1 if keepdims else 0)",
-                conditions=(Condition("schemas/known_layers.yaml:2106", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2109", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "HardSigmoid": Entry(
-        "schemas/known_layers.yaml:913",
+        "schemas/known_layers.yaml:914",
         (
             Way(
-                "schemas/known_layers.yaml:915",
+                "schemas/known_layers.yaml:916",
                 rewrite="tops[0] = HardSigmoid(bottom, alpha=alpha, beta=beta)",
             ),
         ),
         witness="brocolli-caffe",
     ),
     "ThresholdedReLU": Entry(
-        "schemas/known_layers.yaml:2841",
+        "schemas/known_layers.yaml:2846",
         (
             Way(
-                "schemas/known_layers.yaml:2842",
+                "schemas/known_layers.yaml:2847",
                 rewrite="tops[0] = ThresholdedRelu(bottom, alpha=alpha)",
             ),
         ),
     ),
     "Reverse": Entry(
-        "schemas/known_layers.yaml:2501",
+        "schemas/known_layers.yaml:2504",
         (
             Way(
-                "schemas/known_layers.yaml:2503",
+                "schemas/known_layers.yaml:2506",
                 rewrite="tops[0] = Slice(bottom, starts=[-1 for a in along], ends=[-bottom.shape[a] - 1 for a in along], axes=along, steps=[-1 for a in along])",
                 let=(("along", "[axis_of(a, bottom.rank) for a in axis]"),),
-                conditions=(Condition("schemas/known_layers.yaml:2504", "len(axis) > 0", "axis is due"),),
+                conditions=(Condition("schemas/known_layers.yaml:2507", "len(axis) > 0", "axis is due"),),
             ),
         ),
     ),
     "LpNormalization": Entry(
-        "schemas/known_layers.yaml:1141",
+        "schemas/known_layers.yaml:1143",
         (
             Way(
-                "schemas/known_layers.yaml:1143",
+                "schemas/known_layers.yaml:1145",
                 rewrite="tops[0] = LpNormalization(bottom, axis=axis_of(axis[0], bottom.rank), p=p)",
                 conditions=(
-                    Condition("schemas/known_layers.yaml:1144", "len(axis) == 1", "one axis is due"),
-                    Condition("schemas/known_layers.yaml:1145", "p in [1, 2]", "p is 1 or 2"),
+                    Condition("schemas/known_layers.yaml:1146", "len(axis) == 1", "one axis is due"),
+                    Condition("schemas/known_layers.yaml:1147", "p in [1, 2]", "p is 1 or 2"),
                 ),
             ),
         ),
     ),
     "MatMul": Entry(
-        "schemas/known_layers.yaml:1215",
+        "schemas/known_layers.yaml:1218",
         (
             Way(
-                "schemas/known_layers.yaml:1217",
+                "schemas/known_layers.yaml:1220",
                 rewrite="a = Transpose(bottoms[0], perm=swap) if transpose_a else bottoms[0]\nb = Transpose(bottoms[1], perm=swap) if transpose_b else bottoms[1]\ntops[0] = MatMul(a, b)",
                 let=(
                     ("swap", "[i for i in range(bottoms[0].rank - 2)] + [bottoms[0].rank - 1, bottoms[0].rank - 2]"),
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1218",
+                        "schemas/known_layers.yaml:1221",
                         "len(bottoms) == 2 and bottoms[0].rank == bottoms[1].rank >= 2",
                         "two bottoms with as many axes are due",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:1219",
+                        "schemas/known_layers.yaml:1222",
                         "bottoms[0].shape[:bottoms[0].rank - 2] == bottoms[1].shape[:bottoms[1].rank - 2]",
                         "the batches must be equal",
                     ),
@@ -4239,14 +4239,14 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "GatherV2": Entry(
-        "schemas/known_layers.yaml:860",
+        "schemas/known_layers.yaml:861",
         (
             Way(
-                "schemas/known_layers.yaml:862",
+                "schemas/known_layers.yaml:863",
                 rewrite='tops[0] = Gather(bottoms[0], Cast(bottoms[1], to=element_type("int64")), axis=axis_of(axis, bottoms[0].rank))',
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:863",
+                        "schemas/known_layers.yaml:864",
                         "len(bottoms) == 2 and not batch_flag",
                         "two bottoms are due, data and indices; batch_flag is not known",
                     ),
@@ -4255,28 +4255,28 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ScaledTanH": Entry(
-        "schemas/known_layers.yaml:2574",
+        "schemas/known_layers.yaml:2577",
         (
             Way(
-                "schemas/known_layers.yaml:2576",
+                "schemas/known_layers.yaml:2579",
                 rewrite="tops[0] = Mul(Tanh(Mul(bottom, beta)), alpha)",
             ),
         ),
     ),
     "LogSoftmax": Entry(
-        "schemas/known_layers.yaml:1128",
+        "schemas/known_layers.yaml:1130",
         (
             Way(
-                "schemas/known_layers.yaml:1130",
+                "schemas/known_layers.yaml:1132",
                 rewrite="tops[0] = LogSoftmax(bottom, axis=axis_of(axis, bottom.rank))",
             ),
         ),
     ),
     "LayerNorm": Entry(
-        "schemas/known_layers.yaml:1105",
+        "schemas/known_layers.yaml:1107",
         (
             Way(
-                "schemas/known_layers.yaml:1107",
+                "schemas/known_layers.yaml:1109",
                 rewrite="tops[0] = LayerNormalization(bottom, factor, offset, axis=1, epsilon=eps)",
                 let=(
                     ("own", "bottom.shape[1:]"),
@@ -4285,7 +4285,7 @@ LAYERS: Final[Mapping[str, Entry]] = {
                 ),
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:1108",
+                        "schemas/known_layers.yaml:1110",
                         "len(blobs) == (2 if elementwise_affine else 0)",
                         "elementwise_affine and the number of blobs do not fit",
                     ),
@@ -4294,19 +4294,19 @@ LAYERS: Final[Mapping[str, Entry]] = {
         ),
     ),
     "ROIPooling": Entry(
-        "schemas/known_layers.yaml:2551",
+        "schemas/known_layers.yaml:2554",
         (
             Way(
-                "schemas/known_layers.yaml:2553",
+                "schemas/known_layers.yaml:2556",
                 rewrite="tops[0] = MaxRoiPool(*bottoms, pooled_shape=[pooled_h, pooled_w], spatial_scale=spatial_scale)",
                 conditions=(
                     Condition(
-                        "schemas/known_layers.yaml:2555",
+                        "schemas/known_layers.yaml:2558",
                         "len(bottoms) == 2",
                         "two bottoms are due: a feature map and regions",
                     ),
                     Condition(
-                        "schemas/known_layers.yaml:2556",
+                        "schemas/known_layers.yaml:2559",
                         "pooled_h > 0 and pooled_w > 0",
                         "pooled_h and pooled_w are due",
                     ),
