@@ -3665,6 +3665,22 @@ LAYERS: Final[Mapping[str, Entry]] = {
             ),
         ),
     ),
+    "Reshape3d": Entry(
+        "schemas/known_layers.yaml:2353",
+        (
+            Way(
+                "schemas/known_layers.yaml:2355",
+                rewrite="tops[0] = Reshape(bottom, shape=caffe_reshape(bottom, shape.dim, 0, -1))",
+                conditions=(
+                    Condition(
+                        "schemas/known_layers.yaml:2356",
+                        "axis == 0 and num_axes == -1",
+                        "NART's readers differ about axis and num_axes",
+                    ),
+                ),
+            ),
+        ),
+    ),
     "Clip": Entry(
         "schemas/known_layers.yaml:250",
         (
@@ -3737,7 +3753,6 @@ UNREAD: Final[tuple[str, ...]] = (
     "SigmoidCrossEntropyLoss",
     "SoftmaxWithLoss",
     "WindowData",
-    "Reshape3d",
     "ConvexUpsample",
     "CostVolume",
     "PSROIAlignPooling",
@@ -3766,7 +3781,6 @@ DROPPED: Final[tuple[Dropped, ...]] = (
     Dropped("RNN", "bvlc/mapping.yaml:1458", "unknown layer type 'RNN'"),
     Dropped("Tile", "bvlc/mapping.yaml:1626", "unknown layer type 'Tile'"),
     Dropped("ImageData", "bvlc/mapping.yaml:2023", "ImageDataParameter.batch_size has default 0, 1 is expected"),
-    Dropped("Reshape3d", "schemas/known_layers.yaml:2353", "bottom.shape is a list of int, a tensor is due"),
 )
 
 # layer types that are known from other vendors, and the meaning of each in known_layers.yaml

@@ -2137,6 +2137,19 @@ def read_convolution3d(r: Read, param: layers.Convolution3d) -> None:
     )
 
 
+def read_reshape3d(r: Read, param: layers.Reshape3d) -> None:
+    """What layer Reshape3d computes (schemas/known_layers.yaml:2353)."""
+    bottom = r.one_bottom()
+    shape = param.shape if param.shape is not None else layers.BlobShape()
+    axis = param.axis if param.axis is not None else 0
+    num_axes = param.num_axes if param.num_axes is not None else -1
+    if axis != 0:
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2356")
+    if num_axes != -1:
+        raise Refused("NART's readers differ about axis and num_axes", "schemas/known_layers.yaml:2356")
+    r.top(0, r.value(hub.Reshape(shape=lib.caffe_reshape(bottom, shape.dim, 0, -1)), (bottom,)))
+
+
 def read_clip(r: Read, param: layers.Clip) -> None:
     """What layer Clip computes (schemas/known_layers.yaml:250)."""
     bottom = r.one_bottom()
@@ -2548,6 +2561,12 @@ READERS: Final[Mapping[str, Reader]] = {
             "kernel_d",
             "pad_d",
         ),
+        (),
+    ),
+    "Reshape3d": Reader(
+        read_reshape3d,
+        "schemas/known_layers.yaml:2353",
+        ("shape.dim", "axis", "num_axes"),
         (),
     ),
     "Clip": Reader(read_clip, "schemas/known_layers.yaml:250", ("min", "max"), ()),
