@@ -14,7 +14,7 @@ from caffeforge.runtime.errors import GraphError, LegalizeError
 from caffeforge.runtime.fold import fold_constants
 from caffeforge.runtime.fuse import fuse
 from caffeforge.runtime.graph import Graph, Value
-from caffeforge.runtime.hub_from_net import refuse_unread
+from caffeforge.runtime.hub_from_net import NOT_COMPUTED, refuse_unread
 from caffeforge.runtime.layer_meanings import with_ones
 from caffeforge.runtime.legalize import directly, legalize
 from caffeforge.runtime.lowering_notes import lowering_notes
@@ -22,6 +22,7 @@ from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.onnx_out.backend import OnnxBackend
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
+from caffeforge.runtime.unread_layers import no_rule
 
 if TYPE_CHECKING:
     from caffeforge.runtime.source import Source
@@ -149,18 +150,28 @@ class _Walk:
         self.inputs = [name for name, _ in net.inputs]
         self.bare = not any(layer.blobs for layer in net.layers)
         self.values = {name: Value(name, "float32", shape) for name, shape in net.inputs}
+        self.lost: set[str] = set()  # blobs of which nothing is known, as their layers are refused
 
     def findings(self) -> Iterator[Finding]:
         passed_over = 0
+        for name, shape in self.net.inputs:
+            if min(shape, default=0) < 0:
+                yield Finding(f"input {name}", f"it has a size below 0: {list(shape)}")
         for layer in self.net.layers:
-            if all(name in self.values for name in layer.bottoms):
+            missing = [name for name in layer.bottoms if name not in self.values]
+            for name in missing:
+                if name not in self.lost:
+                    yield Finding(self._where(layer), f"bottom {name} {NOT_COMPUTED}")
+            if not missing:
                 yield from self._layer(layer)
             else:
-                passed_over += 1
+                passed_over += all(name in self.lost for name in missing)
                 for top in layer.tops:
                     self.values.pop(top, None)
+            self.lost.update(top for top in layer.tops if top not in self.values)
         if passed_over:
-            yield Finding("", f"{passed_over} layers behind these were not looked at")
+            count = "1 layer" if passed_over == 1 else f"{passed_over} layers"
+            yield Finding("", f"{count} behind these {'was' if passed_over == 1 else 'were'} not looked at")
         inputs, outputs = (self._held(names) for names in (self.inputs, self.net.outputs()))
         yield from map(_of_net, net_refusals(inputs, outputs, self.backend))
 
@@ -168,18 +179,26 @@ class _Walk:
         """Return blobs as far as they are known: one that could not be worked out has no axes."""
         return [self.values.get(name, Value(name, "float32", ())) for name in names]
 
-    def _layer(self, layer: Layer) -> Iterator[Finding]:
+    def _where(self, layer: Layer) -> str:
         place = f"{self.places[layer.name]}: " if layer.name in self.places else ""
-        where = f"{place}layer {layer.name} ({layer.type})"
+        return f"{place}layer {layer.name} ({layer.type})"
+
+    def _layer(self, layer: Layer) -> Iterator[Finding]:
+        where = self._where(layer)
         bottoms = [self.values[name] for name in layer.bottoms]
-        layer = with_ones(layer, self.backend, bottoms) if self.bare else layer
-        for refused in all_refusals(layer, bottoms, self.backend):
-            yield Finding(where, refused.sentence + (f" [{refused.rule}]" if refused.rule else ""))
+        try:
+            layer = with_ones(layer, self.backend, bottoms) if self.bare else layer
+        except Refused as refused:
+            yield _of_layer(where, refused)
+            for top in layer.tops:
+                self.values.pop(top, None)
+            return
+        for found in all_refusals(layer, bottoms, self.backend):
+            yield _of_layer(where, found)
         try:
             self._compute(layer, bottoms)
         except Refused as refused:
-            rule = f" [{refused.rule}]" if refused.rule else ""
-            yield Finding(where, f"{refused.sentence}{rule}")
+            yield _of_layer(where, refused)
         except GraphError as error:
             yield Finding(where, error.what)
         results = [self.values[top] for top in layer.tops if top in self.values]
@@ -192,7 +211,7 @@ class _Walk:
             self.values.pop(top, None)
         reader = self.backend.readers.get(layer.type)
         if reader is None:
-            raise Refused(f"no rule of {self.backend.name} tells what it computes")
+            raise Refused(no_rule(layer.type, self.backend))
         refuse_unread(layer, reader)
         read = Read(layer, bottoms)
         with working_out(reader.rule):
@@ -202,3 +221,7 @@ class _Walk:
             held = inputs or list(read.results())
         for top, value in zip(layer.tops, held, strict=False):
             self.values[top] = Value(top, value.dtype, value.dims, value.data)
+
+
+def _of_layer(where: str, refused: Refused) -> Finding:
+    return Finding(where, refused.sentence + (f" [{refused.rule}]" if refused.rule else ""))

@@ -12,7 +12,7 @@ from typing import Final
 
 from caffeforge.generated import hub
 from caffeforge.runtime.backend import Backend, Reader
-from caffeforge.runtime.errors import GraphError, ReadError
+from caffeforge.runtime.errors import FileError, GraphError, ReadError, joined
 from caffeforge.runtime.graph import Graph, Node, Value
 from caffeforge.runtime.message import Message
 from caffeforge.runtime.net import Layer, Net
@@ -21,6 +21,7 @@ from caffeforge.runtime.random_weights import with_random_blobs
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
 from caffeforge.runtime.shared_memory import SharedMemory
+from caffeforge.runtime.unread_layers import no_rule
 
 NOT_COMPUTED: Final = "is not computed by any layer before"
 _NAMED: Final = 8  # layers without weights that one message names
@@ -65,28 +66,22 @@ def hub_from_net(
 
 
 def _check_types(net: Net, backend: Backend) -> None:
-    unknown: dict[str, list[str]] = {}
-    where = ""
+    unknown: dict[str, list[Layer]] = {}
     for layer in net.layers:
         if layer.type not in backend.readers:
-            unknown.setdefault(layer.type, []).append(layer.name)
-            where = where or layer.origin.source
-    files = {kind: names for kind, names in unknown.items() if kind in backend.net.data}
-    if files:
-        listed = "; ".join(f"{kind} ({', '.join(names[:3])})" for kind, names in files.items())
+            unknown.setdefault(layer.type, []).append(layer)
+    if not unknown:
+        return
+    problems = []
+    for kind, layers in unknown.items():
+        names = ", ".join(layer.name for layer in layers[:3])
+        place = layers[0].origin.source if not layers[0].origin.op else ""
+        problems.append(FileError(f"layer {names} ({kind}): {no_rule(kind, backend)}", where=place))
+    fault = joined(problems, problems[0].where.rpartition(":")[0] or net.name)
+    hint = "cut the net before them, or add their meaning under layers: of the mapping"
+    if unknown.keys() & set(backend.net.data):
         hint = "put an Input layer with the same top in their place: input_param { shape { dim: ... } }"
-        raise ReadError(
-            f"the net does not tell the shape of what these layers load: {listed}", where=where, hint=hint
-        )
-    if unknown:
-        why = {kind: f": {backend.net.untold[kind]}" for kind in unknown if kind in backend.net.untold}
-        listed = "; ".join(
-            f"{kind} ({', '.join(names[:3])}){why.get(kind, '')}" for kind, names in unknown.items()
-        )
-        hint = "cut the net before them, or add their meaning under layers: of the mapping"
-        raise ReadError(
-            f"no rule of {backend.name} tells what these layers compute: {listed}", where=where, hint=hint
-        )
+    raise ReadError(fault.what, where=fault.where, hint=hint)
 
 
 class _Reading:

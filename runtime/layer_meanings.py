@@ -36,7 +36,7 @@ def meanings(net: Net, backend: Backend) -> dict[str, Meaning]:
         try:
             full = with_ones(layer, backend, bottoms) if bare else layer
             reading = read_layer(full, backend, bottoms, is_source=True)
-        except CaffeforgeError:
+        except (CaffeforgeError, Refused):
             break
         found[layer.name] = Meaning(full, bottoms, reading)
         inputs = [Value(top, "float32", s) for top, s in zip(layer.tops, reading.input_shapes, strict=False)]
@@ -54,7 +54,11 @@ def means_the_same(meaning: Meaning, layer: Layer, backend: Backend) -> bool:
 
 
 def with_ones(layer: Layer, backend: Backend, bottoms: Sequence[Value]) -> Layer:
-    """Return a layer with blobs of the shapes that its rule asks for; as it is if that refuses it."""
+    """Return a layer with blobs of the shapes that its rule asks for; as it is if it has no rule.
+
+    Raises:
+        Refused: the rule refuses it whatever its blobs are.
+    """
     reader = backend.readers.get(layer.type)
     if reader is None:
         return layer
@@ -63,7 +67,4 @@ def with_ones(layer: Layer, backend: Backend, bottoms: Sequence[Value]) -> Layer
         with working_out(reader.rule):
             reader.function(Read(trial, bottoms), trial.param)
 
-    try:
-        return with_random_blobs(layer, 0, build, Ones)
-    except Refused:
-        return layer
+    return with_random_blobs(layer, 0, build, Ones)

@@ -109,7 +109,8 @@ def _model(options: argparse.Namespace, backend: Backend | OnnxBackend) -> Check
 def _text(found: CheckResult) -> str:
     if found.passed:
         operations = f"{found.operations} operations become {found.layers}"
-        what = operations if found.operations else f"{found.layers} layers"
+        layers = "1 layer" if found.layers == 1 else f"{found.layers} layers"
+        what = operations if found.operations else layers
         return "\n".join([f"{found.backend} takes it: {what}", *(f"note: {note}" for note in found.notes)])
     if found.refusal:
         return found.refusal

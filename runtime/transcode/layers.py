@@ -14,7 +14,7 @@ from caffeforge.runtime.constraints import net_refusals
 from caffeforge.runtime.emit import LayerCall
 from caffeforge.runtime.errors import CaffeforgeError, LegalizeError, ReadError
 from caffeforge.runtime.graph import Value
-from caffeforge.runtime.hub_from_net import free_name
+from caffeforge.runtime.hub_from_net import free_name, hub_from_net
 from caffeforge.runtime.net import Layer, Net
 from caffeforge.runtime.private_pool import PrivatePool
 from caffeforge.runtime.prototxt import print_net
@@ -62,6 +62,7 @@ class Layers:
             ReadError: the source's dialect does not tell what a layer computes.
         """
         net, refused = self.prototxt.net, []
+        hub_from_net(net, self.source)  # which says what is wrong with the net itself
         self.net.name = net.name
         for name, shape in net.inputs:
             self._input(name, shape)

@@ -18,6 +18,7 @@ from caffeforge.runtime.in_place import unsafe
 from caffeforge.runtime.net import Layer
 from caffeforge.runtime.read import Read
 from caffeforge.runtime.refusal import Refused, working_out
+from caffeforge.runtime.unread_layers import no_rule
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def read_layer(
     where = f"layer {layer.name} ({layer.type})"
     reader = backend.readers.get(layer.type)
     if reader is None:
-        raise ReadError(f"no rule of {backend.name} tells what it computes", where=where)
+        raise ReadError(no_rule(layer.type, backend), where=where)
     try:
         with working_out(reader.rule):
             refuse_unread(layer, reader)

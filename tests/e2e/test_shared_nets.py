@@ -50,7 +50,7 @@ READ: Mapping[
 }
 REFUSED: Mapping[str, tuple[str, list[str]]] = {  # dialect, and each fault by its line and what is at fault
     # Layers whose meaning no dialect here has: what a detector does with boxes, by values.
-    "Ascend/faster_rcnn": ("ascend", ["461 FSRDetectionOutput"]),
+    "Ascend/faster_rcnn": ("ascend", ["461 Proposal", "645 FSRDetectionOutput"]),
     "gklz1982/yolo": ("sophgo", ["1111 coords", "1113 biases"]),
     # No nets: an input without shape, prose behind the net, a size that is a word.
     "arrybn/reshape_and_slice_routines": ("opencv", ["2 names 1 inputs and gives 0 input_dim"]),

@@ -85,7 +85,7 @@ def test_labels_that_are_read_stay_inputs(tmp_path: Path) -> None:
     [
         (
             LMDB + BODY,
-            r"does not tell the shape of what these layers load: Data \(in\)\n.*put an Input layer",
+            r"layer in \(Data\): the net does not tell the shape of what it loads\n.*put an Input layer",
         ),
         (MEMORY.replace("channels: 3", "") + BODY, "batch_size, channels, height and width must be given"),
         (IMAGES.replace("new_height: 6", "") + BODY, "told neither by crop_size nor by new_height"),

@@ -216,7 +216,7 @@ def test_what_old_data_layers_do_to_images_tells_the_shape(kind: str, message: s
         'layers { name: "r" type: RELU bottom: "data" top: "r" }\n'
     )
     if kind == "DATA":
-        with pytest.raises(CaffeforgeError, match="does not tell the shape of what these layers load: Data"):
+        with pytest.raises(CaffeforgeError, match=r"layer d \(Data\): the net does not tell the shape"):
             load(prototxt)
     else:
         assert load(prototxt).inputs == {"data": (2, 3, 9, 9)}

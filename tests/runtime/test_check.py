@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,58 @@ def test_a_field_inside_a_message_that_no_rule_reads_is_found(
     (here / "net.prototxt").write_text(NET + reshape)
     assert main(["check", "net.prototxt", "--backend", "generated/deep"]) == 1
     assert "field shape.layout is set, and the rule does not read it" in capsys.readouterr().out
+
+
+IN = 'input: "x" input_shape { dim: 1 dim: 3 dim: 8 dim: 8 }\n'
+PYTHON = "that stands in a Python program, of which the net tells no more than the name (python_param)"
+
+
+@pytest.mark.parametrize(
+    ("layers", "says"),
+    [
+        (
+            IN + 'layer { name: "p" type: "Python" bottom: "x" top: "p" }',
+            f"layer p (Python): no rule .*: {PYTHON}",
+        ),
+        (
+            'layer { name: "d" type: "Data" top: "x" }'
+            + 'layer { name: "r" type: "ReLU" bottom: "x" top: "r" }',
+            "layer d (Data): the net does not tell the shape of what it loads",
+        ),
+        (
+            IN
+            + 'layer { name: "l" type: "EuclideanLoss" bottom: "x" bottom: "x" top: "l" }'
+            + 'layer { name: "r" type: "ReLU" bottom: "l" top: "r" }',
+            "layer l (EuclideanLoss): it is for training, and a layer that inference needs reads its result",
+        ),
+        (
+            IN + 'layer { name: "r" type: "ReLU" bottom: "y" top: "r" }',
+            "layer r (ReLU): bottom y is not computed by any layer before",
+        ),
+        (
+            IN
+            + 'layer { name: "c" type: "Convolution" bottom: "x" top: "c" '
+            + "convolution_param { num_output: 2 kernel_size: 9 } }",
+            "layer c (Convolution): the window is larger than the bottom",
+        ),
+        (
+            IN.replace("8", "-8") + 'layer { name: "r" type: "ReLU" bottom: "x" top: "r" }',
+            r"input x: it has a size below 0: [1, 3, -8, -8]",
+        ),
+    ],
+)
+def test_check_and_transcode_tell_what_is_wrong_with_a_net_itself(
+    layers: str, says: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a net without weights too; transcode names the line, as running it does."""
+    (here / "net.prototxt").write_text(layers)
+    sentence = re.escape(says).replace(r"\.\*", ".*")
+    assert main(["check", "net.prototxt", "--backend", "bvlc"]) == 1
+    assert re.search(sentence, capsys.readouterr().out)
+    assert main(["run", "net.prototxt", "--backend", "bvlc", "--random", "--random-weights"]) == 1
+    assert re.search(sentence, capsys.readouterr().err)
+    if "window" in says:  # of which a transcoding wants the weights first
+        return
+    assert main(["transcode", "net.prototxt", "--from", "bvlc", "--to", "ssd", "--out", "new"]) == 1
+    assert re.search(sentence, capsys.readouterr().err)
+    assert not list(here.glob("new*"))
